@@ -1,0 +1,77 @@
+# Needs Go, git and make; a Postgres with pgvector is brought by tools/localpg.
+# PG=16 or PG=18 selects its major version, RACE=1 turns the race detector on.
+
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# The version comes from git describe; Go's own stamp fails in a checkout that belongs to another user.
+GO_BUILD   := go build -buildvcs=false -trimpath
+LOCALPG    := $(CURDIR)/.local/bin/localpg
+PGVERSION   = $(if $(PG),--version $(PG))
+TEST_FLAGS ?= $(if $(RACE),-race) -timeout 20m
+BENCH_FLAGS ?=
+
+LINT_VERSION := v2.15.0
+LINT         := .local/bin/golangci-lint-$(LINT_VERSION)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test test-packages integration e2e bench generate verify verify-generated lint build clean-data localpg
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: build localpg ## bring a Postgres, migrate and serve on 127.0.0.1:8080
+	@$(LOCALPG) exec --name run $(PGVERSION) -- bin/pgrecall serve --migrate
+
+test: test-packages integration ## run all tests: those of the packages, then the integration suite
+
+test-packages: localpg ## run the tests of the packages on a Postgres that is brought
+	$(LOCALPG) exec --name test $(PGVERSION) -- go test $(TEST_FLAGS) $$(go list ./... | grep -v /integration$$)
+
+integration: ## run the suite against Postgres in a container (skipped without Docker, unless CI=true)
+	go test $(TEST_FLAGS) ./integration/...
+
+e2e: build localpg e2e/node_modules/.package-lock.json ## drive the server with the official JavaScript client
+	cd e2e && $(LOCALPG) exec --name e2e $(PGVERSION) -- node --test
+
+e2e/node_modules/.package-lock.json: e2e/package.json e2e/package-lock.json
+	cd e2e && npm ci --no-audit --no-fund
+	@touch $@
+
+bench: build localpg ## measure each operation beside its bare SQL; BENCH_FLAGS="--json" and others
+	$(LOCALPG) exec --name bench $(PGVERSION) -- bin/pgrecall bench $(BENCH_FLAGS)
+
+build: ## build the static binary bin/pgrecall
+	@CGO_ENABLED=0 $(GO_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o bin/pgrecall ./cmd/pgrecall
+
+localpg:
+	@$(GO_BUILD) -o $(LOCALPG) ./tools/localpg
+
+generate: ## write everything that is generated: dbgen/ by sqlc, the rest by go generate
+	go run ./tools/sqlc generate
+	go generate ./...
+
+verify: verify-generated ## check what is generated, go.mod and the formatting
+	go run ./tools/sqlc diff
+	go mod tidy -diff
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	if [ -n "$$files" ]; then printf 'not formatted:\n%s\n' "$$files"; exit 1; fi
+
+# go generate in a copy, so that a check changes nothing here.
+verify-generated:
+	@rm -rf .local/verify && mkdir -p .local/verify
+	@git ls-files -z -co --exclude-standard | tar --null -T - -cf - | tar -xf - -C .local/verify
+	@cd .local/verify && git init -q . && git add -A && go generate ./... && git add -AN && \
+	git --no-pager diff --exit-code || { echo 'generated files differ from the above: run make generate'; exit 1; }
+	@rm -rf .local/verify
+
+lint: $(LINT) ## run golangci-lint
+	$(LINT) run
+
+# Built from source, which takes minutes once: the prebuilt ones may be older than the language version of go.mod.
+$(LINT):
+	@mkdir -p .local/bin/build
+	GOBIN=$(CURDIR)/.local/bin/build go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv .local/bin/build/golangci-lint $@
+
+clean-data: localpg ## remove the databases kept in .local, after asking
+	@$(LOCALPG) clean $(if $(YES),--yes)

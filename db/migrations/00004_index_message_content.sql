@@ -1,0 +1,36 @@
+-- +goose Up
+
+-- The thread and the resource of a message as keys of one GIN index, beside
+-- what is looked for in the content: PostgreSQL then intersects scope and
+-- condition inside the index, before it touches a row.
+CREATE FUNCTION recall.scope_keys(thread_id text, resource_id text) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ARRAY['t' || thread_id, 'r' || resource_id];
+
+-- The metadata that filters speak of; empty where there is none, so that a
+-- condition such as "key is missing" holds there too.
+CREATE FUNCTION recall.message_metadata(content jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(content -> 'metadata', '{}'::jsonb);
+
+-- The ids of the tool calls that a message makes or answers, as a JSON array:
+-- of its format 2 parts (AI SDK v4 and v5) and of the older toolInvocations.
+CREATE FUNCTION recall.tool_call_ids(content jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN jsonb_path_query_array(content, '$.parts[*].toolInvocation.toolCallId')
+    || jsonb_path_query_array(content, '$.parts[*].toolCallId')
+    || jsonb_path_query_array(content, '$.toolInvocations[*].toolCallId');
+
+-- Metadata filters, and the call that belongs to a tool result. fastupdate is
+-- off: its pending list makes single saves stall and searches slow.
+CREATE INDEX messages_content_idx ON recall.messages USING gin (
+    recall.scope_keys(thread_id, resource_id),
+    recall.message_metadata(content) jsonb_path_ops,
+    recall.tool_call_ids(content) jsonb_path_ops
+) WITH (fastupdate = off);
+
+-- +goose Down
+DROP INDEX recall.messages_content_idx;
+DROP FUNCTION recall.tool_call_ids(jsonb);
+DROP FUNCTION recall.message_metadata(jsonb);
+DROP FUNCTION recall.scope_keys(text, text);

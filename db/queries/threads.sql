@@ -1,0 +1,318 @@
+-- name: ThreadUpsert :one
+-- Creates a thread, or updates title and metadata, where given, of the owner's
+-- thread of that id. No row: the id belongs to another resource.
+INSERT INTO recall.threads AS t (id, resource_id, title, title_source, metadata, created_at, updated_at)
+VALUES (
+    @id::text,
+    @resource_id::text,
+    coalesce(sqlc.narg('title')::text, ''),
+    CASE WHEN sqlc.narg('title')::text <> '' THEN 'user' ELSE 'none' END,
+    sqlc.narg('metadata')::jsonb,
+    date_trunc('milliseconds', statement_timestamp()),
+    date_trunc('milliseconds', statement_timestamp())
+)
+ON CONFLICT ON CONSTRAINT threads_pkey DO UPDATE
+SET title = coalesce(sqlc.narg('title')::text, t.title),
+    title_source = CASE WHEN sqlc.narg('title')::text <> '' THEN 'user' ELSE t.title_source END,
+    metadata = coalesce(sqlc.narg('metadata')::jsonb, t.metadata),
+    updated_at = excluded.updated_at
+WHERE t.resource_id = excluded.resource_id
+RETURNING t.*;
+
+-- name: ThreadCreateMissing :exec
+-- Creates the threads of a save that do not exist. One that another resource
+-- owns stays as it is; the lock that follows finds it.
+INSERT INTO recall.threads (id, resource_id, created_at, updated_at)
+SELECT
+    i.id,
+    i.resource_id,
+    date_trunc('milliseconds', statement_timestamp()),
+    date_trunc('milliseconds', statement_timestamp())
+FROM ROWS FROM (unnest(@ids::text[]), unnest(@resource_ids::text[])) AS i (id, resource_id)
+ORDER BY i.id COLLATE "C"
+ON CONFLICT ON CONSTRAINT threads_pkey DO NOTHING;
+
+-- name: ThreadGet :one
+SELECT t.*
+FROM recall.threads AS t
+WHERE t.id = @id::text;
+
+-- name: ThreadLockMany :many
+-- Locks the threads of a save, in the one order that keeps writers from
+-- deadlocks: by id. Writers of one thread take turns from here on.
+SELECT t.id, t.resource_id
+FROM recall.threads AS t
+WHERE t.id = ANY (@ids::text[])
+ORDER BY t.id
+FOR NO KEY UPDATE;
+
+-- name: ThreadLockManyOfMessages :many
+-- The same for the threads of given messages.
+SELECT t.id, t.resource_id
+FROM recall.threads AS t
+WHERE t.id IN (SELECT m.thread_id FROM recall.messages AS m WHERE m.id = ANY (@message_ids::text[]))
+ORDER BY t.id
+FOR NO KEY UPDATE;
+
+-- name: ThreadUpdate :one
+-- Sets the title and merges metadata key by key, where given; a null removes
+-- its key. No row: no such thread of this owner (any owner where empty).
+UPDATE recall.threads AS t
+SET title = coalesce(sqlc.narg('title')::text, t.title),
+    title_source = CASE WHEN sqlc.narg('title')::text IS NULL THEN t.title_source ELSE 'user' END,
+    metadata = CASE
+        WHEN sqlc.narg('metadata')::jsonb IS NULL THEN t.metadata
+        ELSE (coalesce(t.metadata, '{}') || sqlc.narg('metadata')::jsonb)
+            - ARRAY(SELECT e.key FROM jsonb_each(sqlc.narg('metadata')::jsonb) AS e WHERE e.value = 'null')
+    END,
+    updated_at = date_trunc('milliseconds', statement_timestamp())
+WHERE t.id = @id::text
+    AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+RETURNING t.*;
+
+-- name: ThreadTransfer :one
+-- The new owner reaches the thread's messages by ON UPDATE CASCADE.
+UPDATE recall.threads AS t
+SET resource_id = @to_resource_id::text,
+    updated_at = date_trunc('milliseconds', statement_timestamp())
+WHERE t.id = @id::text
+    AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+RETURNING t.*;
+
+-- name: ThreadDelete :execrows
+DELETE FROM recall.threads AS t
+WHERE t.id = @id::text
+    AND (@resource_id::text = '' OR t.resource_id = @resource_id::text);
+
+-- name: ThreadList :many
+-- A page of threads, of one resource or (where that is empty) of all, whose
+-- metadata satisfies the jsonpath predicate `matching`. max_rows NULL means all.
+-- total is the same in each row; where no thread is found there is one row with
+-- an empty id. Order: the time asked for, ties by id, in one direction.
+--
+-- Each branch reads one index in order, and none but one runs: the first
+-- conditions of the others, on parameters alone, are false. So the plan is right
+-- as a generic one too. By resource threads_resource_created_at_idx and
+-- threads_resource_updated_at_idx, else threads_created_at_idx and
+-- threads_updated_at_idx.
+WITH page AS (
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text <> '' AND NOT @by_updated_at::boolean AND @newest::boolean
+            AND t.resource_id = @resource_id::text
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.created_at DESC, t.id DESC
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text <> '' AND NOT @by_updated_at::boolean AND NOT @newest::boolean
+            AND t.resource_id = @resource_id::text
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.created_at, t.id
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text <> '' AND @by_updated_at::boolean AND @newest::boolean
+            AND t.resource_id = @resource_id::text
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.updated_at DESC, t.id DESC
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text <> '' AND @by_updated_at::boolean AND NOT @newest::boolean
+            AND t.resource_id = @resource_id::text
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.updated_at, t.id
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text = '' AND NOT @by_updated_at::boolean AND @newest::boolean
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.created_at DESC, t.id DESC
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text = '' AND NOT @by_updated_at::boolean AND NOT @newest::boolean
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.created_at, t.id
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text = '' AND @by_updated_at::boolean AND @newest::boolean
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.updated_at DESC, t.id DESC
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT t.*
+        FROM recall.threads AS t
+        WHERE @resource_id::text = '' AND @by_updated_at::boolean AND NOT @newest::boolean
+            AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+        ORDER BY t.updated_at, t.id
+        LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
+    )
+),
+summary AS (
+    SELECT
+        CASE
+            WHEN @resource_id::text <> '' THEN (
+                SELECT count(*)
+                FROM recall.threads AS t
+                WHERE t.resource_id = @resource_id::text
+                    AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+            )
+            ELSE (
+                SELECT count(*)
+                FROM recall.threads AS t
+                WHERE coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+            )
+        END AS total
+)
+SELECT
+    coalesce(y.total, 0)::bigint AS total,
+    coalesce(p.id, '')::text AS id,
+    coalesce(p.resource_id, '')::text AS resource_id,
+    coalesce(p.title, '')::text AS title,
+    p.metadata::jsonb AS metadata,
+    coalesce(p.created_at, 'epoch')::timestamptz AS created_at,
+    coalesce(p.updated_at, 'epoch')::timestamptz AS updated_at
+FROM summary AS y
+LEFT JOIN page AS p ON true
+ORDER BY
+    CASE WHEN @newest::boolean THEN CASE WHEN @by_updated_at::boolean THEN p.updated_at ELSE p.created_at END END DESC,
+    CASE WHEN @newest::boolean THEN p.id END DESC,
+    CASE WHEN @by_updated_at::boolean THEN p.updated_at ELSE p.created_at END,
+    p.id;
+
+-- name: ThreadListClones :many
+-- The threads cloned from a thread, oldest first: threads_source_thread_id_idx.
+SELECT t.*
+FROM recall.threads AS t
+WHERE t.source_thread_id = @source_thread_id::text
+    AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+ORDER BY t.created_at, t.id;
+
+-- name: ThreadListCloneHistory :many
+-- The chain of sources of a thread, from the original to the thread itself. It
+-- ends where a source is gone, or belongs to another resource than the one
+-- given. A thread is created after its source, so the chain has no cycle; the
+-- bound holds should an id ever have been given anew.
+WITH RECURSIVE ancestor AS (
+    SELECT t.id, t.source_thread_id, 0 AS generation
+    FROM recall.threads AS t
+    WHERE t.id = @id::text
+        AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    UNION ALL
+    SELECT t.id, t.source_thread_id, a.generation + 1
+    FROM ancestor AS a
+    JOIN recall.threads AS t ON t.id = a.source_thread_id
+    WHERE a.generation < @max_generations::integer
+        AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+)
+SELECT t.*
+FROM ancestor AS a
+JOIN recall.threads AS t ON t.id = a.id
+ORDER BY a.generation DESC;
+
+-- name: ThreadClone :many
+-- Copies a thread with its messages inside the database and gives the copies,
+-- oldest first, each with the id of its source; the thread's columns are the
+-- same in each row, and where no message is copied there is one row with an
+-- empty message id. No row: no such source of this owner (any where empty). One statement, so one snapshot: a
+-- writer who appends meanwhile is in it with all messages up to some commit.
+--
+-- Chosen are the messages with starts_at <= created_at < ends_at, among
+-- message_ids where has_message_ids, and of them the newest max_rows (NULL: all).
+WITH source AS (
+    SELECT t.id, t.resource_id, t.title
+    FROM recall.threads AS t
+    WHERE t.id = @source_id::text
+        AND (@source_resource_id::text = '' OR t.resource_id = @source_resource_id::text)
+),
+chosen AS MATERIALIZED (
+    SELECT
+        m.id AS source_message_id,
+        recall.new_id() AS id,
+        row_number() OVER (ORDER BY m.created_at, m.seq) AS seq,
+        m.role,
+        m.type,
+        m.content,
+        m.created_at
+    FROM (
+        SELECT c.*
+        FROM recall.messages AS c
+        WHERE c.thread_id = @source_id::text
+            AND c.created_at >= coalesce(sqlc.narg('starts_at')::timestamptz, '-infinity')
+            AND c.created_at < coalesce(sqlc.narg('ends_at')::timestamptz, 'infinity')
+            AND (NOT @has_message_ids::boolean OR c.id = ANY (@message_ids::text[]))
+        ORDER BY c.created_at DESC, c.seq DESC
+        LIMIT sqlc.narg('max_rows')::bigint
+    ) AS m
+),
+clone AS (
+    INSERT INTO recall.threads (
+        id, resource_id, title, title_source, metadata, message_count, last_seq, source_thread_id, created_at, updated_at
+    )
+    SELECT
+        @id::text,
+        coalesce(nullif(@resource_id::text, ''), s.resource_id),
+        coalesce(sqlc.narg('title')::text, CASE WHEN s.title = '' THEN '' ELSE 'Clone of ' || s.title END),
+        CASE WHEN sqlc.narg('title')::text IS NULL THEN 'none' ELSE 'user' END,
+        coalesce(sqlc.narg('metadata')::jsonb, '{}') || jsonb_build_object(
+            'clone',
+            jsonb_strip_nulls(jsonb_build_object(
+                'sourceThreadId', s.id,
+                'clonedAt', to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+                'lastMessageId', (SELECT c.source_message_id FROM chosen AS c ORDER BY c.seq DESC LIMIT 1)
+            ))
+        ),
+        (SELECT count(*) FROM chosen),
+        (SELECT count(*) FROM chosen),
+        s.id,
+        date_trunc('milliseconds', statement_timestamp()),
+        date_trunc('milliseconds', statement_timestamp())
+    FROM source AS s
+    RETURNING *
+),
+copy AS (
+    INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, type, content, created_at, updated_at)
+    SELECT c.id, t.id, t.resource_id, c.seq, c.role, c.type, c.content, c.created_at, t.created_at
+    FROM chosen AS c
+    CROSS JOIN clone AS t
+)
+SELECT
+    t.id AS thread_id,
+    t.resource_id,
+    t.title,
+    t.metadata,
+    t.created_at AS thread_created_at,
+    t.updated_at AS thread_updated_at,
+    coalesce(c.source_message_id, '')::text AS source_message_id,
+    coalesce(c.id, '')::text AS id,
+    coalesce(c.role, '')::text AS role,
+    coalesce(c.type, '')::text AS type,
+    c.content::jsonb AS content,
+    coalesce(c.created_at, 'epoch')::timestamptz AS created_at
+FROM clone AS t
+LEFT JOIN chosen AS c ON true
+ORDER BY c.seq;

@@ -1,0 +1,61 @@
+package recall
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Code classifies an [Error]. The server maps each to one HTTP status.
+type Code string
+
+// The codes of an [Error].
+const (
+	CodeInvalid     Code = "invalid"     // the request is malformed or out of range
+	CodeUnstorable  Code = "unstorable"  // PostgreSQL cannot hold the value: a NUL, a lone surrogate
+	CodeForbidden   Code = "forbidden"   // the thread belongs to another resource
+	CodeNotFound    Code = "not_found"   // no such thread or message
+	CodeConflict    Code = "conflict"    // the id is taken
+	CodeUnavailable Code = "unavailable" // the database is out of reach or too busy; try again
+)
+
+// Error is a failure that the caller can act on. Message is safe to show.
+type Error struct {
+	Code    Code
+	Message string
+	// Issues names each bad field; empty where no field is to blame.
+	Issues []Issue
+	// cause is for logs.
+	cause error
+}
+
+// Issue says what is wrong with one field, named by its path in the request:
+// "messages.3.role".
+type Issue struct {
+	Field   string
+	Message string
+}
+
+// Error gives the message and the issues on one line.
+func (e *Error) Error() string {
+	if len(e.Issues) == 0 {
+		return e.Message
+	}
+	parts := make([]string, len(e.Issues))
+	for i, issue := range e.Issues {
+		parts[i] = issue.Field + ": " + issue.Message
+	}
+	return e.Message + ": " + strings.Join(parts, "; ")
+}
+
+// Unwrap gives the cause, for logs.
+func (e *Error) Unwrap() error { return e.cause }
+
+func errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// The errors whose wording clients of the reference know.
+func threadNotFound() *Error { return errorf(CodeNotFound, "Thread not found") }
+func wrongResource() *Error {
+	return errorf(CodeForbidden, "Access denied: thread belongs to a different resource")
+}

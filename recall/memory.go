@@ -1,0 +1,71 @@
+package recall
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pgrecall/pgrecall/dbgen"
+)
+
+// Memory is the conversation memory kept in one database. It is safe for
+// concurrent use.
+type Memory struct {
+	pool    *pgxpool.Pool
+	queries *dbgen.Queries
+	limits  Limits
+}
+
+// New gives the memory behind pool, whose database must have been migrated. The
+// pool stays the caller's to close.
+func New(pool *pgxpool.Pool, limits Limits) *Memory {
+	return &Memory{pool: pool, queries: dbgen.New(), limits: limits}
+}
+
+// Ready fails with CodeUnavailable unless the database answers and has the
+// tables.
+func (m *Memory) Ready(ctx context.Context) error {
+	_, err := m.queries.ThreadGet(ctx, m.pool, "")
+	if isNoRows(err) {
+		return nil
+	}
+	return databaseError(err)
+}
+
+// txAttempts bounds how often a transaction is run when PostgreSQL ends it to
+// resolve a deadlock, or for a serialization failure.
+const txAttempts = 5
+
+// rollbackTimeout bounds the rollback of a transaction whose context has ended.
+const rollbackTimeout = 5 * time.Second
+
+// write runs do in one READ COMMITTED transaction: each statement sees what was
+// committed before it, so what follows a lock sees the work of the lock's last
+// owner.
+func (m *Memory) write(ctx context.Context, do func(pgx.Tx) error) error {
+	var err error
+	for range txAttempts {
+		if err = m.writeOnce(ctx, do); !isRetryable(err) {
+			break
+		}
+	}
+	return databaseError(err)
+}
+
+func (m *Memory) writeOnce(ctx context.Context, do func(pgx.Tx) error) error {
+	tx, err := m.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+		defer cancel()
+		// The first error is the one that matters; a connection that cannot roll
+		// back is closed by the pool, which ends the transaction too.
+		_ = tx.Rollback(cleanup)
+		return err
+	}
+	return tx.Commit(ctx)
+}

@@ -1,0 +1,342 @@
+package recall
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgrecall/pgrecall/dbgen"
+)
+
+// Message is one turn of a thread, in Mastra's DB format.
+type Message struct {
+	ID         string
+	ThreadID   string
+	ResourceID string
+	Role       string
+	// Type is what the caller gave ("v2", "text", ...); empty when none was.
+	Type string
+	// Content is a JSON object {format: 2, parts: [...], ...}.
+	Content json.RawMessage
+	// CreatedAt has millisecond precision.
+	CreatedAt time.Time
+	// Explain says why a recall returned the message; nil unless asked for.
+	Explain *Explanation
+}
+
+// NewMessage is a message to save.
+type NewMessage struct {
+	// ID is generated (UUIDv7) when empty. One that exists in the same thread is
+	// updated in place; one that lives in another thread is a conflict.
+	ID         string
+	ThreadID   string
+	ResourceID string
+	Role       string
+	Type       string
+	// CreatedAt is the database's time when zero, and cut to milliseconds.
+	CreatedAt time.Time
+	// Content is a JSON object, or a JSON string, which is stored as a
+	// format 2 object with one text part.
+	Content json.RawMessage
+}
+
+// MessageUpdate changes one message; empty fields stay as they are.
+type MessageUpdate struct {
+	ID   string
+	Role string
+	Type string
+	// Content is merged key by key into the stored content, and its metadata
+	// key by key into the stored metadata.
+	Content json.RawMessage
+}
+
+// SaveMessages stores messages, all or none, and gives them as stored, in the
+// order given; an id given twice counts once, its last form at its first place.
+// Threads that do not exist are created with createThreads, and CodeNotFound
+// without. CodeConflict when an id lives in another thread, CodeForbidden when a
+// thread belongs to another resource.
+func (m *Memory) SaveMessages(ctx context.Context, messages []NewMessage, createThreads bool) ([]Message, error) {
+	if err := m.checkNewMessages(messages); err != nil {
+		return nil, err
+	}
+	stored := make([]Message, 0, len(messages))
+	place := make(map[string]int, len(messages))
+	for _, in := range messages {
+		if in.ID == "" {
+			in.ID = newID()
+		}
+		message := Message{
+			ID: in.ID, ThreadID: in.ThreadID, ResourceID: in.ResourceID, Role: in.Role, Type: in.Type,
+			Content: formatContent(in.Content), CreatedAt: in.CreatedAt.UTC().Truncate(time.Millisecond),
+		}
+		if i, again := place[in.ID]; again {
+			stored[i] = message
+			continue
+		}
+		place[in.ID] = len(stored)
+		stored = append(stored, message)
+	}
+	if len(stored) == 0 {
+		return stored, nil
+	}
+	err := m.write(ctx, func(tx pgx.Tx) error {
+		if err := m.lockThreads(ctx, tx, stored, createThreads); err != nil {
+			return err
+		}
+		return m.storeMessages(ctx, tx, stored)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stored, nil
+}
+
+// checkNewMessages checks owners first and with the reference's words, then each
+// field.
+func (m *Memory) checkNewMessages(messages []NewMessage) error {
+	c := m.check()
+	if len(messages) > c.limits.Messages {
+		c.fail("messages", "has more than %d messages", c.limits.Messages)
+		return c.err()
+	}
+	ownerless := 0
+	owners := make(map[string]string)
+	for _, message := range messages {
+		if message.ThreadID == "" || message.ResourceID == "" {
+			ownerless++
+			continue
+		}
+		if owner, seen := owners[message.ThreadID]; seen && owner != message.ResourceID {
+			return errorf(CodeInvalid, "All messages for the same threadId must use the same resourceId.")
+		}
+		owners[message.ThreadID] = message.ResourceID
+	}
+	if ownerless > 0 {
+		return errorf(CodeInvalid,
+			"All messages must have threadId and resourceId fields. Found %d invalid message(s).", ownerless)
+	}
+	for i, message := range messages {
+		c.newMessage(fmt.Sprintf("messages.%d", i), message)
+	}
+	return c.err()
+}
+
+func (c *checker) newMessage(field string, message NewMessage) {
+	c.id(joinField(field, "id"), message.ID)
+	c.id(joinField(field, "threadId"), message.ThreadID)
+	c.id(joinField(field, "resourceId"), message.ResourceID)
+	c.requiredID(joinField(field, "role"), message.Role)
+	c.id(joinField(field, "type"), message.Type)
+	if !message.CreatedAt.IsZero() {
+		c.time(joinField(field, "createdAt"), &message.CreatedAt)
+	}
+	c.content(joinField(field, "content"), message.Content)
+}
+
+func (c *checker) content(field string, content json.RawMessage) {
+	if len(content) == 0 {
+		c.fail(field, "is required")
+		return
+	}
+	if !c.json(field, content, c.limits.ContentBytes) {
+		return
+	}
+	if kind := jsonKind(content); kind != '{' && kind != '"' {
+		c.fail(field, "must be an object or a string")
+	}
+}
+
+// formatContent gives content as stored: a plain string becomes a format 2
+// object with one text part, and keeps its text under "content" too, as the
+// reference does.
+func formatContent(content json.RawMessage) json.RawMessage {
+	if jsonKind(content) != '"' {
+		return content
+	}
+	return slices.Concat(
+		[]byte(`{"format":2,"parts":[{"type":"text","text":`), content, []byte(`}],"content":`), content, []byte(`}`),
+	)
+}
+
+// lockThreads locks the threads of messages and checks their owners.
+func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message, create bool) error {
+	owners := make(map[string]string)
+	for _, message := range messages {
+		owners[message.ThreadID] = message.ResourceID
+	}
+	params := dbgen.ThreadCreateMissingParams{}
+	for id, owner := range owners {
+		params.Ids = append(params.Ids, id)
+		params.ResourceIds = append(params.ResourceIds, owner)
+	}
+	if create {
+		if err := m.queries.ThreadCreateMissing(ctx, tx, params); err != nil {
+			return err
+		}
+	}
+	locked, err := m.queries.ThreadLockMany(ctx, tx, params.Ids)
+	if err != nil {
+		return err
+	}
+	if len(locked) < len(owners) {
+		return threadNotFound()
+	}
+	for _, thread := range locked {
+		if owners[thread.ID] != thread.ResourceID {
+			return wrongResource()
+		}
+	}
+	return nil
+}
+
+// storeMessages writes messages, whose threads are locked, and fills in their
+// createdAt as stored.
+func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Message) error {
+	var params dbgen.MessageSaveManyParams
+	for _, message := range messages {
+		params.Ids = append(params.Ids, message.ID)
+		params.ThreadIds = append(params.ThreadIds, message.ThreadID)
+		params.Roles = append(params.Roles, message.Role)
+		params.Types = append(params.Types, message.Type)
+		params.Contents = append(params.Contents, message.Content)
+		params.CreatedAts = append(params.CreatedAts, message.CreatedAt)
+	}
+	rows, err := m.queries.MessageSaveMany(ctx, tx, params)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if !row.Stored {
+			return &Error{
+				Code:    CodeConflict,
+				Message: "A message with this id exists already in another thread",
+				Issues:  []Issue{{Field: fmt.Sprintf("messages.%d.id", i), Message: "is the id of a message in another thread"}},
+			}
+		}
+		messages[i].CreatedAt = row.CreatedAt.UTC()
+	}
+	return nil
+}
+
+// UpdateMessages changes messages, all or none, and gives them as they are then.
+// CodeNotFound when one does not exist. resourceID, when not empty, must own
+// them; another's messages are as good as absent.
+func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, resourceID string) ([]Message, error) {
+	if err := m.checkUpdates(updates, resourceID); err != nil {
+		return nil, err
+	}
+	messages := make([]Message, 0, len(updates))
+	if len(updates) == 0 {
+		return messages, nil
+	}
+	var params dbgen.MessageUpdateManyParams
+	for _, update := range updates {
+		content := formatContent(update.Content)
+		if content == nil {
+			content = json.RawMessage(`{}`)
+		}
+		params.Ids = append(params.Ids, update.ID)
+		params.Roles = append(params.Roles, update.Role)
+		params.Types = append(params.Types, update.Type)
+		params.Contents = append(params.Contents, content)
+	}
+	params.ResourceID = resourceID
+	err := m.write(ctx, func(tx pgx.Tx) error {
+		if _, err := m.queries.ThreadLockManyOfMessages(ctx, tx, params.Ids); err != nil {
+			return err
+		}
+		rows, err := m.queries.MessageUpdateMany(ctx, tx, params)
+		if err != nil {
+			return err
+		}
+		if len(rows) < len(updates) {
+			return errorf(CodeNotFound, "Message not found")
+		}
+		messages = messages[:0]
+		for _, row := range rows {
+			messages = append(messages, Message{
+				ID: row.ID, ThreadID: row.ThreadID, ResourceID: row.ResourceID, Role: row.Role, Type: row.Type,
+				Content: row.Content, CreatedAt: row.CreatedAt.UTC(),
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return messages, nil
+}
+
+func (m *Memory) checkUpdates(updates []MessageUpdate, resourceID string) error {
+	c := m.check()
+	c.id("resourceId", resourceID)
+	if len(updates) > c.limits.Messages {
+		c.fail("messages", "has more than %d messages", c.limits.Messages)
+		return c.err()
+	}
+	seen := make(map[string]bool, len(updates))
+	for i, update := range updates {
+		field := fmt.Sprintf("messages.%d", i)
+		c.requiredID(joinField(field, "id"), update.ID)
+		c.id(joinField(field, "role"), update.Role)
+		c.id(joinField(field, "type"), update.Type)
+		if len(update.Content) > 0 {
+			c.content(joinField(field, "content"), update.Content)
+		}
+		if seen[update.ID] {
+			c.fail(joinField(field, "id"), "stands here twice")
+		}
+		seen[update.ID] = true
+	}
+	return c.err()
+}
+
+// DeleteMessages removes messages and says how many there were. Unknown ids, and
+// where resourceID is given those of other owners, count nothing.
+func (m *Memory) DeleteMessages(ctx context.Context, ids []string, resourceID string) (int64, error) {
+	c := m.check()
+	c.id("resourceId", resourceID)
+	if len(ids) > c.limits.Messages {
+		c.fail("messageIds", "has more than %d ids", c.limits.Messages)
+		return 0, c.err()
+	}
+	for i, id := range ids {
+		c.requiredID(itemField("messageIds", i, ""), id)
+	}
+	if err := c.err(); err != nil {
+		return 0, err
+	}
+	ids = append([]string{}, ids...)
+	var n int64
+	err := m.write(ctx, func(tx pgx.Tx) (err error) {
+		if _, err = m.queries.ThreadLockManyOfMessages(ctx, tx, ids); err != nil {
+			return err
+		}
+		n, err = m.queries.MessageDeleteMany(ctx, tx, dbgen.MessageDeleteManyParams{Ids: ids, ResourceID: resourceID})
+		return err
+	})
+	return n, err
+}
+
+// DeleteThreadMessages empties a thread and says how many messages it had.
+func (m *Memory) DeleteThreadMessages(ctx context.Context, threadID, resourceID string) (int64, error) {
+	if err := m.checkThreadID(threadID, resourceID); err != nil {
+		return 0, err
+	}
+	var n int64
+	err := m.write(ctx, func(tx pgx.Tx) (err error) {
+		if _, err = m.queries.ThreadLockMany(ctx, tx, []string{threadID}); err != nil {
+			return err
+		}
+		if _, err = m.owned(ctx, tx, threadID, resourceID); err != nil {
+			return err
+		}
+		n, err = m.queries.MessageDeleteByThread(ctx, tx, threadID)
+		return err
+	})
+	return n, err
+}

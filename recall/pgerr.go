@@ -1,0 +1,108 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The constraints whose violation is the caller's doing. A test looks each up in
+// the catalog.
+const (
+	constraintThreadsPkey  = "threads_pkey"
+	constraintMessagesPkey = "messages_pkey"
+	constraintThreadSeqKey = "messages_thread_id_seq_key"
+	constraintThreadFkey   = "messages_thread_id_resource_id_fkey"
+)
+
+// SQLSTATEs, from PostgreSQL's appendix A.
+const (
+	stateForeignKeyViolation  = "23503"
+	stateUniqueViolation      = "23505"
+	stateUntranslatable       = "22P05"
+	stateBadCharacter         = "22021"
+	stateSerializationFailure = "40001"
+	stateDeadlockDetected     = "40P01"
+	stateQueryCanceled        = "57014"
+	stateLockNotAvailable     = "55P03"
+	stateReadOnlyTransaction  = "25006"
+	stateIdleTimeout          = "25P03"
+	classConnection           = "08"
+	classInsufficientResource = "53"
+	classOperatorIntervention = "57"
+)
+
+// databaseError is the one place that turns what PostgreSQL and the connection
+// report into an [*Error]. What it does not know stays as it is, a fault of ours.
+func databaseError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return serverError(pgErr)
+	}
+	if isUnreachable(err) {
+		return &Error{Code: CodeUnavailable, Message: "The database is out of reach", cause: err}
+	}
+	return err
+}
+
+func serverError(err *pgconn.PgError) error {
+	wrap := func(code Code, message string) error {
+		return &Error{Code: code, Message: message, cause: err}
+	}
+	switch {
+	case err.Code == stateUniqueViolation && err.ConstraintName == constraintThreadsPkey:
+		return wrap(CodeConflict, "A thread with this id exists already")
+	case err.Code == stateUniqueViolation && err.ConstraintName == constraintMessagesPkey:
+		return wrap(CodeConflict, "A message with this id exists already")
+	case err.Code == stateForeignKeyViolation && err.ConstraintName == constraintThreadFkey:
+		return wrap(CodeNotFound, "Thread not found")
+	case err.Code == stateUntranslatable, err.Code == stateBadCharacter:
+		return wrap(CodeUnstorable, "The request holds text that PostgreSQL cannot store")
+	case err.Code == stateQueryCanceled, err.Code == stateLockNotAvailable:
+		return wrap(CodeUnavailable, "The database took too long to answer")
+	case isRetryable(err):
+		return wrap(CodeUnavailable, "Other writers kept this request from finishing")
+	case err.Code == stateReadOnlyTransaction, err.Code == stateIdleTimeout,
+		strings.HasPrefix(err.Code, classConnection),
+		strings.HasPrefix(err.Code, classInsufficientResource),
+		strings.HasPrefix(err.Code, classOperatorIntervention):
+		return wrap(CodeUnavailable, "The database is out of reach")
+	}
+	return err
+}
+
+// isUnreachable says that the failure is in the way to the server: no
+// connection, or none in time.
+func isUnreachable(err error) bool {
+	var connectErr *pgconn.ConnectError
+	var netErr net.Error
+	return errors.As(err, &connectErr) || errors.As(err, &netErr) ||
+		errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "unexpected EOF") ||
+		strings.Contains(err.Error(), "conn closed")
+}
+
+// isRetryable says that PostgreSQL undid the transaction to let another finish,
+// so that the same one may succeed now.
+func isRetryable(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
+		pgErr.Code == stateDeadlockDetected ||
+		// Two transactions took the same position: one of them did not hold the
+		// thread's lock, which only a statement from outside can do.
+		pgErr.Code == stateUniqueViolation && pgErr.ConstraintName == constraintThreadSeqKey)
+}
+
+func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

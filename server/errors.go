@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+// The texts of errors that name fields: they say where the fields were.
+const (
+	invalidBody  = "Invalid request body"
+	invalidQuery = "Invalid query parameters"
+	invalidPath  = "Invalid path parameters"
+)
+
+// retryAfterSeconds is what a 503 asks the caller to wait.
+const retryAfterSeconds = "1"
+
+var statusOf = map[recall.Code]int{
+	recall.CodeInvalid:     http.StatusBadRequest,
+	recall.CodeForbidden:   http.StatusForbidden,
+	recall.CodeNotFound:    http.StatusNotFound,
+	recall.CodeConflict:    http.StatusConflict,
+	recall.CodeUnstorable:  http.StatusUnprocessableEntity,
+	recall.CodeUnavailable: http.StatusServiceUnavailable,
+}
+
+// refusal is a request that did not get as far as the memory.
+type refusal struct {
+	status int
+	text   string
+	issues []recall.Issue
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// writeError answers with the status and body of err.
+func writeError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	r := refusalOf(err, c)
+	if r.status == http.StatusServiceUnavailable {
+		c.Response().Header().Set(echo.HeaderRetryAfter, retryAfterSeconds)
+	}
+	// A failed write means that the caller is gone: there is no one to tell.
+	_ = c.JSONBlob(r.status, appendError(nil, r.text, r.issues))
+}
+
+// refusalOf is the one place where errors become statuses.
+func refusalOf(err error, c echo.Context) *refusal {
+	var (
+		refused  *refusal
+		domain   *recall.Error
+		fromEcho *echo.HTTPError
+	)
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.As(err, &domain) && statusOf[domain.Code] != 0:
+		return &refusal{status: statusOf[domain.Code], text: textOf(domain, c), issues: domain.Issues}
+	case errors.As(err, &fromEcho) && fromEcho.Code < http.StatusInternalServerError:
+		return &refusal{status: fromEcho.Code, text: http.StatusText(fromEcho.Code)}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &refusal{status: http.StatusServiceUnavailable, text: "The request took too long"}
+	default:
+		return &refusal{status: http.StatusInternalServerError, text: "Internal server error"}
+	}
+}
+
+// textOf says for an error that names fields where they were in the request.
+func textOf(err *recall.Error, c echo.Context) string {
+	switch {
+	case err.Code != recall.CodeInvalid || len(err.Issues) == 0:
+		return err.Message
+	case err.Issues[0].Field == threadIDParam && c.Param(threadIDParam) != "":
+		return invalidPath
+	case hasBody(c.Request().Method):
+		return invalidBody
+	default:
+		return invalidQuery
+	}
+}
+
+// causeOf describes for the log what the answer keeps from the caller.
+func causeOf(err error) []slog.Attr {
+	attrs := []slog.Attr{slog.String("error", err.Error())}
+	if cause := errors.Unwrap(err); cause != nil {
+		attrs = append(attrs, slog.String("cause", cause.Error()))
+	}
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		attrs = append(attrs, slog.String("stack", string(panicked.stack)))
+	}
+	return attrs
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+func (a api) saveMessages(c echo.Context) error {
+	if err := a.readQuery(c).faults.err(); err != nil {
+		return err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return err
+	}
+	body.must("messages")
+	var messages []recall.NewMessage
+	for _, o := range body.objects("messages") {
+		messages = append(messages, readNewMessage(o))
+	}
+	createThreads := body.flag("createThread")
+	if err := f.err(); err != nil {
+		return err
+	}
+	saved, err := a.memory.SaveMessages(c.Request().Context(), messages, createThreads)
+	if err != nil {
+		return err
+	}
+	return respond(c, append(appendArray([]byte(`{"messages":`), saved, appendMessageAsGiven), '}'))
+}
+
+func readNewMessage(o object) recall.NewMessage {
+	o.must("role")
+	o.must("content")
+	message := recall.NewMessage{
+		ID:         o.key("id"),
+		ThreadID:   o.text("threadId"),
+		ResourceID: o.text("resourceId"),
+		Role:       o.text("role"),
+		Type:       o.text("type"),
+		Content:    o.content("content"),
+	}
+	if createdAt := o.date("createdAt"); createdAt != nil {
+		message.CreatedAt = *createdAt
+	}
+	return message
+}
+
+// content reads what a message can have for content.
+func (o object) content(name string) json.RawMessage {
+	raw := o.raw(name)
+	if raw == nil {
+		return nil
+	}
+	if kind := kindOf(raw); kind != "an object" && kind != "a string" {
+		o.fault(name, "want an object or a string, got "+kind)
+		return nil
+	}
+	return raw
+}
+
+func (a api) updateMessages(c echo.Context) error {
+	owner, err := a.owner(c)
+	if err != nil {
+		return err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return err
+	}
+	body.must("messages")
+	var updates []recall.MessageUpdate
+	for _, o := range body.objects("messages") {
+		o.must("id")
+		updates = append(updates, recall.MessageUpdate{
+			ID:      o.key("id"),
+			Role:    o.key("role"),
+			Type:    o.key("type"),
+			Content: o.rawObject("content"),
+		})
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	updated, err := a.memory.UpdateMessages(c.Request().Context(), updates, owner)
+	if err != nil {
+		return err
+	}
+	return respond(c, append(appendArray([]byte(`{"messages":`), updated, appendMessage), '}'))
+}
+
+func (a api) deleteMessages(c echo.Context) error {
+	owner, err := a.owner(c)
+	if err != nil {
+		return err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return err
+	}
+	ids := readMessageIDs(body)
+	if err := f.err(); err != nil {
+		return err
+	}
+	return answerDeleted(c)(a.memory.DeleteMessages(c.Request().Context(), ids, owner))
+}
+
+// readMessageIDs reads messageIds: a string, an object with id, or an array of
+// either.
+func readMessageIDs(body object) []string {
+	const name = "messageIds"
+	body.must(name)
+	raw := body.raw(name)
+	if raw == nil {
+		return nil
+	}
+	if kindOf(raw) != "an array" {
+		return []string{body.faults.readMessageID(name, raw)}
+	}
+	ids := []string{}
+	for i, element := range body.array(name) {
+		ids = append(ids, body.faults.readMessageID(indexed(name, i), element))
+	}
+	return ids
+}
+
+func (f *faults) readMessageID(path string, raw json.RawMessage) string {
+	switch kind := kindOf(raw); kind {
+	case "a string":
+		return f.readText(path, raw)
+	case "an object":
+		o := f.readObject(path, raw)
+		o.must("id")
+		return o.text("id")
+	default:
+		f.add(path, "want an id or an object with one, got "+kind)
+		return ""
+	}
+}
+
+func (a api) deleteThreadMessages(c echo.Context) error {
+	id, owner, err := a.threadAndOwner(c)
+	if err != nil {
+		return err
+	}
+	return answerDeleted(c)(a.memory.DeleteThreadMessages(c.Request().Context(), id, owner))
+}
+
+// answerDeleted writes how many messages a method deleted.
+func answerDeleted(c echo.Context) func(int64, error) error {
+	return func(count int64, err error) error {
+		if err != nil {
+			return err
+		}
+		noun := " messages"
+		if count == 1 {
+			noun = " message"
+		}
+		text := strconv.FormatInt(count, 10) + noun + " deleted successfully"
+		return respond(c, append(appendText([]byte(`{"success":true,"message":`), text), '}'))
+	}
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+// threadsPerPage is the size of a page of threads where none is given.
+const threadsPerPage = 100
+
+func (a api) listThreads(c echo.Context) error {
+	q := a.readQuery(c)
+	listing := recall.ThreadListing{
+		ResourceID: q.key("resourceId"),
+		PerPage:    q.pageSize(threadsPerPage),
+	}
+	if page := q.count("page"); page != nil {
+		listing.Page = *page
+	}
+	if raw := q.json("metadata"); raw != nil {
+		listing.Metadata = q.faults.readValues("metadata", raw)
+	}
+	field, direction := readThreadOrder(q)
+	listing.OrderBy, listing.Direction = recall.ThreadOrder(field), direction
+	if err := q.faults.err(); err != nil {
+		return err
+	}
+	page, err := a.memory.ListThreads(c.Request().Context(), listing)
+	if err != nil {
+		return err
+	}
+	return respond(c, appendThreadPage(nil, page))
+}
+
+// readThreadOrder also takes what old clients send: orderBy=updatedAt and
+// sortDirection=ASC.
+func readThreadOrder(q query) (field string, direction recall.Direction) {
+	legacy := q.text("orderBy")
+	if legacy == "" || strings.ContainsAny(legacy, "{[") {
+		return readOrder(q, string(recall.ByCreatedAt), string(recall.ByUpdatedAt))
+	}
+	o := order{faults: q.faults, fields: []string{string(recall.ByCreatedAt), string(recall.ByUpdatedAt)}}
+	return o.field("orderBy", legacy), o.direction("sortDirection", q.text("sortDirection"))
+}
+
+func (a api) createThread(c echo.Context) error {
+	if err := a.readQuery(c).faults.err(); err != nil {
+		return err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return err
+	}
+	body.must("resourceId")
+	thread := recall.NewThread{
+		ID:         body.key("threadId"),
+		ResourceID: body.key("resourceId"),
+		Title:      body.textIfGiven("title"),
+		Metadata:   body.rawObject("metadata"),
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	return answerThread(c)(a.memory.CreateThread(c.Request().Context(), thread))
+}
+
+func (a api) getThread(c echo.Context) error {
+	id, owner, err := a.threadAndOwner(c)
+	if err != nil {
+		return err
+	}
+	return answerThread(c)(a.memory.Thread(c.Request().Context(), id, owner))
+}
+
+func (a api) updateThread(c echo.Context) error {
+	id, owner, err := a.threadAndOwner(c)
+	if err != nil {
+		return err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return err
+	}
+	update := recall.ThreadUpdate{
+		ID:         id,
+		ResourceID: body.key("resourceId"),
+		Title:      body.textIfGiven("title"),
+		Metadata:   body.rawObject("metadata"),
+	}
+	switch {
+	case update.ResourceID == "":
+		update.ResourceID = owner
+	case owner != "" && owner != update.ResourceID:
+		body.fault("resourceId", "differs from the query parameter")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	return answerThread(c)(a.memory.UpdateThread(c.Request().Context(), update))
+}
+
+func (a api) deleteThread(c echo.Context) error {
+	id, owner, err := a.threadAndOwner(c)
+	if err != nil {
+		return err
+	}
+	if err := a.memory.DeleteThread(c.Request().Context(), id, owner); err != nil {
+		return err
+	}
+	return respond(c, []byte(`{"result":"Thread deleted"}`))
+}
+
+func (a api) transferThread(c echo.Context) error {
+	id, owner, err := a.threadAndOwner(c)
+	if err != nil {
+		return err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return err
+	}
+	body.must("resourceId")
+	receiver := body.key("resourceId")
+	if err := f.err(); err != nil {
+		return err
+	}
+	return answerThread(c)(a.memory.TransferThread(c.Request().Context(), id, owner, receiver))
+}
+
+// answerThread writes what a method gave that gives a thread.
+func answerThread(c echo.Context) func(recall.Thread, error) error {
+	return func(thread recall.Thread, err error) error {
+		if err != nil {
+			return err
+		}
+		return respond(c, appendThread(nil, thread))
+	}
+}
