@@ -7,11 +7,11 @@ CREATE FUNCTION recall.scope_keys(thread_id text, resource_id text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ARRAY['t' || thread_id, 'r' || resource_id];
 
--- The metadata that filters speak of; empty where there is none, so that a
+-- The metadata that filters speak of; empty where it is no object, so that a
 -- condition such as "key is missing" holds there too.
 CREATE FUNCTION recall.message_metadata(content jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN coalesce(content -> 'metadata', '{}'::jsonb);
+RETURN CASE WHEN jsonb_typeof(content -> 'metadata') = 'object' THEN content -> 'metadata' ELSE '{}'::jsonb END;
 
 -- The ids of the tool calls that a message makes or answers, as a JSON array:
 -- of its format 2 parts (AI SDK v4 and v5) and of the older toolInvocations.

@@ -44,7 +44,7 @@ func accountFor(bin, clusterDir string) (account, error) {
 			return a, nil
 		}
 	}
-	return account{}, fmt.Errorf("Postgres cannot run as root, and the user for it (uid %d) cannot reach %s: move the checkout, or run as another user than root", uid, clusterDir)
+	return account{}, fmt.Errorf("running Postgres: it refuses root, and the user for it (uid %d) cannot reach %s: move the checkout, or run as another user than root", uid, clusterDir)
 }
 
 // ownerOrService is the owner of data that exist, else the user postgres, else nobody.
@@ -67,7 +67,7 @@ func ownerOrService(data string) (uid, gid uint32, err error) {
 			return uint32(uid), uint32(gid), nil
 		}
 	}
-	return 0, 0, fmt.Errorf("Postgres cannot run as root, and there is neither a user postgres nor nobody")
+	return 0, 0, fmt.Errorf("running Postgres: it refuses root, and there is neither a user postgres nor nobody")
 }
 
 // reachable tells whether every user may search all folders on the way to path.
@@ -100,7 +100,7 @@ func permitted(capability uintptr) bool {
 
 // command prepares a program to run under the account.
 func (a account) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // Postgres' own programs
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = serverEnv()
 	if a.credential != nil {
 		cmd.Dir = "/" // the current folder may be closed to the account

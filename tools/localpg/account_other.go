@@ -15,13 +15,13 @@ type account struct{}
 // accountFor refuses root, as Postgres would, but says what to do.
 func accountFor(string, string) (account, error) {
 	if os.Geteuid() == 0 {
-		return account{}, errors.New("Postgres cannot run as root: use another user, or set DATABASE_URL")
+		return account{}, errors.New("running Postgres: it refuses root: use another user, or set DATABASE_URL")
 	}
 	return account{}, nil
 }
 
 func (account) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // Postgres' own programs
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = serverEnv()
 	return cmd
 }

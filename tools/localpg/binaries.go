@@ -117,7 +117,7 @@ func (b binaries) launch(ctx context.Context, c cluster, who account, s state) (
 			return s, err
 		}
 		// Written before the start, so that the next exec finds the server even if this one is killed now.
-		if err = c.writeState(s); err != nil {
+		if err := c.writeState(s); err != nil {
 			return s, err
 		}
 		if err = b.launchOnce(ctx, c, who, s); err == nil || ctx.Err() != nil {
@@ -155,9 +155,9 @@ func (b binaries) launchOnce(ctx context.Context, c cluster, who account, s stat
 		}
 		select {
 		case err := <-exited:
-			return fmt.Errorf("Postgres ended at once (%w); %s says:\n%s", err, c.logFile(), tail(c.logFile()))
+			return fmt.Errorf("the server ended at once (%w); %s says:\n%s", err, c.logFile(), tail(c.logFile()))
 		case <-ctx.Done():
-			return fmt.Errorf("Postgres does not answer: %w; %s says:\n%s", pingErr, c.logFile(), tail(c.logFile()))
+			return fmt.Errorf("the server does not answer: %w; %s says:\n%s", pingErr, c.logFile(), tail(c.logFile()))
 		case <-time.After(pollInterval):
 		}
 	}
@@ -243,7 +243,7 @@ func createDatabase(ctx context.Context, s state) error {
 // tail is the end of a log for an error message.
 func tail(path string) string {
 	const size = 2000
-	text, err := os.ReadFile(path) //nolint:gosec // a log of our own
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}

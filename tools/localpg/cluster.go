@@ -37,7 +37,7 @@ func makeDir(dir string) error {
 	if isDir(dir) {
 		return nil
 	}
-	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)) //nolint:gosec // see above
+	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755))
 }
 
 func (c cluster) dataDir() string   { return filepath.Join(c.dir, "data") }

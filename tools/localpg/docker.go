@@ -45,13 +45,13 @@ func (s dockerSource) find(ctx context.Context, want int) (engine, error) {
 		return nil, fmt.Errorf("docker compose is missing: %w", err)
 	}
 	e := dockerEngine{root: s.root, version: want}
-	if output(exec.CommandContext(answers, "docker", "image", "inspect", e.image())) == nil { //nolint:gosec // a number is all that varies
+	if output(exec.CommandContext(answers, "docker", "image", "inspect", e.image())) == nil {
 		return e, nil
 	}
 	note("pulling %s ...", e.image())
 	pulls, cancel := context.WithTimeout(ctx, dockerPull)
 	defer cancel()
-	if err := output(exec.CommandContext(pulls, "docker", "pull", "--quiet", e.image())); err != nil { //nolint:gosec // as above
+	if err := output(exec.CommandContext(pulls, "docker", "pull", "--quiet", e.image())); err != nil {
 		note("%s cannot be pulled, trying without Docker", e.image())
 		return nil, fmt.Errorf("the image cannot be pulled: %w", err)
 	}
@@ -80,7 +80,7 @@ func (e dockerEngine) compose(ctx context.Context, c cluster, port int, args ...
 	for _, setting := range settings(c.name) {
 		options = append(options, "-c "+setting)
 	}
-	cmd := exec.CommandContext(ctx, "docker", all...) //nolint:gosec // arguments of our own
+	cmd := exec.CommandContext(ctx, "docker", all...)
 	cmd.Env = append(os.Environ(),
 		"POSTGRES_VERSION="+strconv.Itoa(e.version),
 		"POSTGRES_PORT="+strconv.Itoa(port),
@@ -116,7 +116,7 @@ func (e dockerEngine) start(ctx context.Context, c cluster) (string, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return "", fmt.Errorf("Postgres does not answer: %w", pingErr)
+			return "", fmt.Errorf("the server does not answer: %w", pingErr)
 		case <-time.After(pollInterval):
 		}
 	}

@@ -116,7 +116,7 @@ func rememberCluster(c cluster, made choice) error {
 
 // runCommand runs the command with the address of the database and passes signals on.
 func runCommand(command []string, url string) (int, error) {
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running it is what we are for; signals end it
+	cmd := exec.Command(command[0], command[1:]...) // running it is what we are for; signals end it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(withoutVariable(os.Environ(), "DATABASE_URL"), "DATABASE_URL="+url)
 	signals := make(chan os.Signal, 16)

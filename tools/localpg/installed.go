@@ -83,12 +83,12 @@ func installedBinDirs(ctx context.Context) []string {
 	seen := map[string]bool{}
 	var dirs []string
 	for _, dir := range candidates {
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil || seen[real] || !isFile(program(real, "postgres")) {
+		target, err := filepath.EvalSymlinks(dir)
+		if err != nil || seen[target] || !isFile(program(target, "postgres")) {
 			continue
 		}
-		seen[real] = true
-		dirs = append(dirs, real)
+		seen[target] = true
+		dirs = append(dirs, target)
 	}
 	return dirs
 }
@@ -100,7 +100,7 @@ func inspect(ctx context.Context, bin string) (binaries, error) {
 			return binaries{}, fmt.Errorf("%s has no %s", bin, name)
 		}
 	}
-	out, err := exec.CommandContext(ctx, program(bin, "postgres"), "--version").Output() //nolint:gosec // a program found on this machine
+	out, err := exec.CommandContext(ctx, program(bin, "postgres"), "--version").Output()
 	if err != nil {
 		return binaries{}, fmt.Errorf("%s --version: %w", program(bin, "postgres"), err)
 	}
@@ -109,7 +109,7 @@ func inspect(ctx context.Context, bin string) (binaries, error) {
 		return binaries{}, err
 	}
 	for _, share := range shareDirs(ctx, bin, postgres[0]) {
-		control, err := os.ReadFile(filepath.Join(share, "extension", "vector.control")) //nolint:gosec // as above
+		control, err := os.ReadFile(filepath.Join(share, "extension", "vector.control"))
 		if err != nil {
 			continue
 		}
@@ -125,7 +125,7 @@ func inspect(ctx context.Context, bin string) (binaries, error) {
 // shareDirs are the places where the server of this folder looks for extensions, its own answer first.
 // Debian ships a folder's pg_config only with the headers, hence the guesses.
 func shareDirs(ctx context.Context, bin string, major int) []string {
-	if out, err := exec.CommandContext(ctx, program(bin, "pg_config"), "--sharedir").Output(); err == nil { //nolint:gosec // as above
+	if out, err := exec.CommandContext(ctx, program(bin, "pg_config"), "--sharedir").Output(); err == nil {
 		return []string{strings.TrimSpace(string(out))}
 	}
 	return []string{

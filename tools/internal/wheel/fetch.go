@@ -75,7 +75,7 @@ func download(ctx context.Context, dir string, requirements []byte) (string, err
 		args := append(append([]string{}, pip[1:]...), "download", "--quiet", "--disable-pip-version-check",
 			"--no-deps", "--only-binary=:all:", "--python-version=3.11", "--implementation=cp",
 			"--require-hashes", "--requirement", list, "--dest", dir)
-		cmd := exec.CommandContext(ctx, pip[0], args...) //nolint:gosec // a program of this machine with fixed arguments
+		cmd := exec.CommandContext(ctx, pip[0], args...)
 		cmd.Env = append(os.Environ(), "PIP_REQUIRE_VIRTUALENV=false")
 		var output bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &output, &output

@@ -34,18 +34,18 @@ func unzip(archive, dir string) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		return os.Chmod(path, 0o755) //nolint:gosec // see above
+		return os.Chmod(path, 0o755)
 	})
 }
 
 func unzipEntry(f *zip.File, path string) error {
 	if f.Mode().IsDir() {
-		return os.MkdirAll(path, 0o755) //nolint:gosec // see unzip
+		return os.MkdirAll(path, 0o755)
 	}
 	if !f.Mode().IsRegular() {
 		return fmt.Errorf("is a %v, expected only files and folders", f.Mode().Type())
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // see unzip
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	in, err := f.Open()
@@ -61,6 +61,6 @@ func unzipEntry(f *zip.File, path string) error {
 	if f.Mode()&0o111 != 0 {
 		mode = 0o755
 	}
-	_, err = io.Copy(out, in) //nolint:gosec // the size is that of a pinned digest
+	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Chmod(mode), out.Close())
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/server"
+)
+
+// The settings of all commands are here, and read from the environment nowhere
+// else. Each is a flag and a variable.
+
+// databaseSettings say which database a command works on.
+type databaseSettings struct {
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" placeholder:"URL" help:"The database, as postgres://user:password@host:port/name."`
+}
+
+func (s databaseSettings) validate() error {
+	if s.DatabaseURL == "" {
+		return errors.New("DATABASE_URL (--database-url) is not set")
+	}
+	if _, err := pgconn.ParseConfig(s.DatabaseURL); err != nil {
+		return fmt.Errorf("DATABASE_URL (--database-url): %w", err)
+	}
+	return nil
+}
+
+// outputSettings say how a command prints its result.
+type outputSettings struct {
+	JSON bool `name:"json" help:"Print the result as JSON."`
+}
+
+// listenSettings say where serve answers.
+type listenSettings struct {
+	Addr     address `name:"addr" env:"PGRECALL_ADDR" default:"127.0.0.1:8080" help:"The address to listen on."`
+	Insecure bool    `name:"insecure" env:"PGRECALL_INSECURE" help:"Listen on other than loopback addresses although there are no credentials."`
+}
+
+// validate keeps a server that asks no one for a credential on its own machine.
+func (s listenSettings) validate() error {
+	if s.Insecure || s.Addr.loopback() {
+		return nil
+	}
+	return fmt.Errorf("PGRECALL_ADDR (--addr): %s can be reached from other machines and there are no credentials; "+
+		"listen on 127.0.0.1, or accept that with PGRECALL_INSECURE=true (--insecure)", s.Addr)
+}
+
+// limitSettings bound what serve takes.
+type limitSettings struct {
+	MaxBodyBytes      number `name:"max-body-bytes" env:"PGRECALL_MAX_BODY_BYTES" default:"${body_bytes}" help:"Bytes of a request's body, as sent and as inflated."`
+	MaxContentBytes   number `name:"max-content-bytes" env:"PGRECALL_MAX_CONTENT_BYTES" default:"${content_bytes}" help:"Bytes of a message's content."`
+	MaxMetadataBytes  number `name:"max-metadata-bytes" env:"PGRECALL_MAX_METADATA_BYTES" default:"${metadata_bytes}" help:"Bytes of a thread's metadata."`
+	MaxTitleBytes     number `name:"max-title-bytes" env:"PGRECALL_MAX_TITLE_BYTES" default:"${title_bytes}" help:"Bytes of a thread's title."`
+	MaxIDBytes        number `name:"max-id-bytes" env:"PGRECALL_MAX_ID_BYTES" default:"${id_bytes}" help:"Bytes of an id."`
+	MaxJSONDepth      number `name:"max-json-depth" env:"PGRECALL_MAX_JSON_DEPTH" default:"${json_depth}" help:"Nesting of content, metadata and filters."`
+	MaxMessages       number `name:"max-messages" env:"PGRECALL_MAX_MESSAGES" default:"${messages}" help:"Messages of one save, update or delete."`
+	MaxPerPage        number `name:"max-per-page" env:"PGRECALL_MAX_PER_PAGE" default:"${per_page}" help:"Messages or threads of a page."`
+	MaxPage           number `name:"max-page" env:"PGRECALL_MAX_PAGE" default:"${page}" help:"Number of a page."`
+	MaxIncludeItems   number `name:"max-include-items" env:"PGRECALL_MAX_INCLUDE_ITEMS" default:"${include_items}" help:"Items of include."`
+	MaxContextWidth   number `name:"max-context-width" env:"PGRECALL_MAX_CONTEXT_WIDTH" default:"${context_width}" help:"Messages before or after an included one."`
+	MaxMetadataPairs  number `name:"max-metadata-pairs" env:"PGRECALL_MAX_METADATA_PAIRS" default:"${metadata_pairs}" help:"Pairs of a metadata filter."`
+	MaxWhereOperators number `name:"max-where-operators" env:"PGRECALL_MAX_WHERE_OPERATORS" default:"${where_operators}" help:"Comparisons of a where filter."`
+	MaxRequestTime    span   `name:"max-request-time" env:"PGRECALL_MAX_REQUEST_TIME" default:"${request_time}" help:"Time for a request, as 30s."`
+	MaxConnections    number `name:"max-connections" env:"PGRECALL_MAX_CONNECTIONS" default:"10" help:"Connections to the database."`
+}
+
+// limits gives those that the memory keeps.
+func (s limitSettings) limits() recall.Limits {
+	return recall.Limits{
+		IDBytes:        int(s.MaxIDBytes),
+		TitleBytes:     int(s.MaxTitleBytes),
+		ContentBytes:   int(s.MaxContentBytes),
+		MetadataBytes:  int(s.MaxMetadataBytes),
+		JSONDepth:      int(s.MaxJSONDepth),
+		Messages:       int(s.MaxMessages),
+		PerPage:        int(s.MaxPerPage),
+		Page:           int(s.MaxPage),
+		IncludeItems:   int(s.MaxIncludeItems),
+		ContextWidth:   int(s.MaxContextWidth),
+		MetadataPairs:  int(s.MaxMetadataPairs),
+		WhereOperators: int(s.MaxWhereOperators),
+	}
+}
+
+// defaults fills in the defaults that other packages decide on.
+func defaults() kong.Vars {
+	limits := recall.DefaultLimits()
+	vars := kong.Vars{"request_time": server.DefaultRequestTimeout.String()}
+	for name, value := range map[string]int{
+		"body_bytes":      server.DefaultBodyBytes,
+		"content_bytes":   limits.ContentBytes,
+		"metadata_bytes":  limits.MetadataBytes,
+		"title_bytes":     limits.TitleBytes,
+		"id_bytes":        limits.IDBytes,
+		"json_depth":      limits.JSONDepth,
+		"messages":        limits.Messages,
+		"per_page":        limits.PerPage,
+		"page":            limits.Page,
+		"include_items":   limits.IncludeItems,
+		"context_width":   limits.ContextWidth,
+		"metadata_pairs":  limits.MetadataPairs,
+		"where_operators": limits.WhereOperators,
+	} {
+		vars[name] = strconv.Itoa(value)
+	}
+	return vars
+}
+
+// number is an integer from 1.
+type number int32
+
+// UnmarshalText reads a number.
+func (n *number) UnmarshalText(text []byte) error {
+	value, err := strconv.ParseInt(string(text), 10, 32)
+	if err != nil || value < 1 {
+		return errors.New("want an integer from 1 to 2147483647")
+	}
+	*n = number(value)
+	return nil
+}
+
+// span is a duration above zero.
+type span time.Duration
+
+// UnmarshalText reads a duration in Go's notation.
+func (s *span) UnmarshalText(text []byte) error {
+	value, err := time.ParseDuration(string(text))
+	if err != nil || value <= 0 {
+		return errors.New("want a duration above zero, such as 30s")
+	}
+	*s = span(value)
+	return nil
+}
+
+// address is a host and a port.
+type address string
+
+// UnmarshalText reads an address.
+func (a *address) UnmarshalText(text []byte) error {
+	_, port, err := net.SplitHostPort(string(text))
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return errors.New("want a host and a port, such as 127.0.0.1:8080")
+	}
+	*a = address(text)
+	return nil
+}
+
+// loopback says whether only this machine can reach the address. A name other
+// than localhost may resolve to anything.
+func (a address) loopback() bool {
+	host, _, _ := net.SplitHostPort(string(a))
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

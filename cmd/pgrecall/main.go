@@ -1,0 +1,68 @@
+// Command pgrecall serves a conversation memory from a PostgreSQL database.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes of the program.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// commands is the program's command line.
+type commands struct {
+	Serve   serveCommand   `cmd:"" help:"Answer on HTTP."`
+	Migrate migrateCommand `cmd:"" help:"Change or show the version of the database's schema."`
+	Doctor  doctorCommand  `cmd:"" help:"Look for what keeps a database from being fit for use."`
+	Version versionCommand `cmd:"" help:"Print the program's version."`
+}
+
+// terminal is where a command writes: results to out, all else to log.
+type terminal struct {
+	out, log io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the next one has its default effect: it ends the
+	// process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], terminal{out: os.Stdout, log: os.Stderr}))
+}
+
+// run runs one command and gives the exit code.
+func run(ctx context.Context, args []string, term terminal) int {
+	parser := kong.Must(&commands{},
+		kong.Name("pgrecall"),
+		kong.Description("A conversation memory over PostgreSQL. Every flag can be given as the variable named beside it."),
+		kong.UsageOnError(),
+		kong.Writers(term.out, term.log),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(term),
+		defaults(),
+	)
+	command, err := parser.Parse(args)
+	if err != nil {
+		report(term, err)
+		return exitUsage
+	}
+	if err := command.Run(); err != nil {
+		report(term, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func report(term terminal, err error) {
+	_, _ = fmt.Fprintln(term.log, "pgrecall:", err)
+}

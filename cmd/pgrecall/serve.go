@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/pgrecall/pgrecall/db"
+	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/server"
+)
+
+const (
+	// gracePeriod is what requests get to finish once the server is told to stop.
+	gracePeriod = 10 * time.Second
+	// headerTimeout bounds the wait for a request's header, idleTimeout that for
+	// the next request on a connection.
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// writeMargin is what a client gets to read its answer.
+	writeMargin = 30 * time.Second
+)
+
+type serveCommand struct {
+	databaseSettings `embed:""`
+	listenSettings   `embed:""`
+	limitSettings    `embed:"" group:"Limits"`
+	Migrate          bool `name:"migrate" env:"PGRECALL_MIGRATE" help:"Bring the schema up to date first."`
+}
+
+// Validate refuses settings that do not go together.
+func (c *serveCommand) Validate() error {
+	return errors.Join(c.databaseSettings.validate(), c.listenSettings.validate())
+}
+
+// Run serves until the context ends.
+func (c *serveCommand) Run(ctx context.Context, term terminal) error {
+	logger := slog.New(slog.NewJSONHandler(term.log, nil))
+	if err := c.prepareSchema(ctx, logger); err != nil {
+		return err
+	}
+	requestTime := time.Duration(c.MaxRequestTime)
+	pool, err := db.Open(ctx, db.Config{
+		URL:              c.DatabaseURL,
+		MaxConns:         int32(c.MaxConnections),
+		StatementTimeout: requestTime,
+		LockTimeout:      requestTime,
+	})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Addr))
+	if err != nil {
+		return fmt.Errorf("PGRECALL_ADDR (--addr): %w", err)
+	}
+	handler := server.New(recall.New(pool, c.limits()), server.Config{
+		Logger:         logger,
+		BodyBytes:      int64(c.MaxBodyBytes),
+		JSONDepth:      int(c.MaxJSONDepth),
+		RequestTimeout: requestTime,
+	})
+	c.announce(term, listener.Addr())
+	return serve(ctx, listener, &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       headerTimeout + requestTime,
+		WriteTimeout:      headerTimeout + requestTime + writeMargin,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	})
+}
+
+// prepareSchema migrates where that is asked for, and else refuses a schema that
+// lacks what the statements need.
+func (c *serveCommand) prepareSchema(ctx context.Context, logger *slog.Logger) error {
+	if c.Migrate {
+		applied, err := db.Migrate(ctx, c.DatabaseURL)
+		for _, name := range applied {
+			logger.InfoContext(ctx, "migrated", slog.String("migration", name))
+		}
+		return err
+	}
+	status, err := db.Status(ctx, c.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	if len(status.Pending) > 0 {
+		return fmt.Errorf("the schema is at version %d of %d: run pgrecall migrate up, or serve with PGRECALL_MIGRATE=true (--migrate)",
+			status.Current, status.Latest)
+	}
+	return nil
+}
+
+// announce says where the server answers and how to try it.
+func (c *serveCommand) announce(term terminal, bound net.Addr) {
+	base := "http://" + reachable(bound)
+	access := "There are no credentials: only this machine can reach it."
+	if !c.Addr.loopback() {
+		access = "There are no credentials: WHOEVER CAN REACH IT CAN READ AND CHANGE EVERYTHING."
+	}
+	_, _ = fmt.Fprintf(term.out, `The API is at %s/api
+%s
+Try it:
+  curl -s %s/api/memory/threads -H 'Content-Type: application/json' -d '{"resourceId":"me","title":"First thread"}'
+`, base, access, base)
+}
+
+// reachable gives an address under which this machine reaches the listener,
+// which may be bound to all addresses.
+func reachable(bound net.Addr) string {
+	tcp, ok := bound.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return bound.String()
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+}
+
+// serve answers until the context ends. Then it takes no new connections and
+// gives the requests that run the grace period to finish.
+func serve(ctx context.Context, listener net.Listener, s *http.Server) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Serve(listener) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), gracePeriod)
+	defer cancel()
+	if err := s.Shutdown(grace); err != nil {
+		return errors.Join(fmt.Errorf("some requests did not finish within %s", gracePeriod), s.Close())
+	}
+	return nil
+}
