@@ -31,7 +31,7 @@ integration: ## run the suite against Postgres in a container (skipped without D
 	go test $(TEST_FLAGS) ./integration/...
 
 e2e: build localpg e2e/node_modules/.package-lock.json ## drive the server with the official JavaScript client
-	cd e2e && $(LOCALPG) exec --name e2e $(PGVERSION) -- node --test
+	cd e2e && PGRECALL_BINARY=$(CURDIR)/bin/pgrecall $(LOCALPG) exec --name e2e $(PGVERSION) -- node --test
 
 e2e/node_modules/.package-lock.json: e2e/package.json e2e/package-lock.json
 	cd e2e && npm ci --no-audit --no-fund

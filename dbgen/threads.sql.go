@@ -27,14 +27,27 @@ chosen AS MATERIALIZED (
         m.content,
         m.created_at
     FROM (
-        SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at
-        FROM recall.messages AS c
-        WHERE c.thread_id = $1::text
-            AND c.created_at >= coalesce($3::timestamptz, '-infinity')
-            AND c.created_at < coalesce($4::timestamptz, 'infinity')
-            AND (NOT $5::boolean OR c.id = ANY ($6::text[]))
-        ORDER BY c.created_at DESC, c.seq DESC
-        LIMIT $7::bigint
+        (
+            SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at
+            FROM recall.messages AS c
+            WHERE NOT $3::boolean
+                AND c.thread_id = $1::text
+                AND c.created_at >= coalesce($4::timestamptz, '-infinity')
+                AND c.created_at < coalesce($5::timestamptz, 'infinity')
+            ORDER BY c.created_at DESC, c.seq DESC
+            LIMIT $6::bigint
+        )
+        UNION ALL
+        (
+            SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at
+            FROM recall.messages AS c
+            WHERE $3::boolean AND c.id = ANY ($7::text[])
+                AND c.thread_id = $1::text
+                AND c.created_at >= coalesce($4::timestamptz, '-infinity')
+                AND c.created_at < coalesce($5::timestamptz, 'infinity')
+            ORDER BY c.created_at DESC, c.seq DESC
+            LIMIT $6::bigint
+        )
     ) AS m
 ),
 clone AS (
@@ -89,11 +102,11 @@ ORDER BY c.seq
 type ThreadCloneParams struct {
 	SourceID         string
 	SourceResourceID string
+	HasMessageIds    bool
 	StartsAt         *time.Time
 	EndsAt           *time.Time
-	HasMessageIds    bool
-	MessageIds       []string
 	MaxRows          *int64
+	MessageIds       []string
 	ID               string
 	ResourceID       string
 	Title            *string
@@ -127,11 +140,11 @@ func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParam
 	rows, err := db.Query(ctx, threadClone,
 		arg.SourceID,
 		arg.SourceResourceID,
+		arg.HasMessageIds,
 		arg.StartsAt,
 		arg.EndsAt,
-		arg.HasMessageIds,
-		arg.MessageIds,
 		arg.MaxRows,
+		arg.MessageIds,
 		arg.ID,
 		arg.ResourceID,
 		arg.Title,

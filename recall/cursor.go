@@ -1,8 +1,10 @@
 package recall
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -11,6 +13,16 @@ type position struct {
 	createdAt time.Time
 	threadID  string
 	seq       int64
+}
+
+// compare orders positions as messages are: negative when p comes first. Position
+// 0 of no thread comes before all messages of its time.
+func (p position) compare(other position) int {
+	return cmp.Or(
+		p.createdAt.Compare(other.createdAt),
+		strings.Compare(p.threadID, other.threadID),
+		cmp.Compare(p.seq, other.seq),
+	)
 }
 
 // cursor is where a walk goes on: past a position, in a direction. Clients see it

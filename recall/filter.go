@@ -8,10 +8,15 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/pgrecall/pgrecall/recall/strictjson"
 )
 
-// anything is the jsonpath predicate that every metadata satisfies.
-const anything = `1 == 1`
+// The jsonpath predicates that every metadata satisfies, and none does.
+const (
+	anything = `1 == 1`
+	nothing  = `1 == 0`
+)
 
 // maxKeyBytes bounds a metadata key in a filter, as the reference does.
 const maxKeyBytes = 128
@@ -26,6 +31,10 @@ var reservedKeys = []string{"__proto__", "constructor", "prototype"}
 // A path is lax by default: it unwraps arrays, and comparing different types
 // gives unknown. So each comparison asks for the type first; then it is true or
 // false, and NOT of it is right too.
+//
+// NOT stands before comparisons only: negation is carried inward on the way.
+// PostgreSQL 15 to 18 take wrong keys for a GIN index out of !(a && b) where they
+// can take none out of a, and then miss rows.
 func (c *checker) predicate(metadataField string, metadata map[string]any, where map[string]any) string {
 	var parts []string
 	if len(metadata) > c.limits.MetadataPairs {
@@ -35,178 +44,218 @@ func (c *checker) predicate(metadataField string, metadata map[string]any, where
 	for _, key := range sortedKeys(metadata) {
 		field := joinField(metadataField, key)
 		if c.key(field, key) {
-			parts = append(parts, c.equal(field, key, metadata[key]))
+			parts = append(parts, c.equal(field, key, metadata[key], false))
 		}
 	}
 	if len(where) > 0 {
-		operators := 0
-		parts = append(parts, c.where("filter.where", where, &operators, 0))
+		compiler := whereCompiler{checker: c}
+		parts = append(parts, compiler.object("filter.where", where, false, 0))
 	}
-	return conjunction(parts)
+	return allOf(parts, false)
 }
 
-func conjunction(parts []string) string { return junction(parts, " && ", anything) }
-
-func junction(parts []string, operator, ifNone string) string {
+// allOf joins parts, which are negated already where not is set, by AND; negated
+// that is an OR.
+func allOf(parts []string, not bool) string {
+	if not {
+		return anyOf(parts, false)
+	}
 	if len(parts) == 0 {
-		return ifNone
+		return anything
 	}
-	return "(" + strings.Join(parts, operator) + ")"
+	return "(" + strings.Join(parts, " && ") + ")"
 }
 
-// where compiles one object of operators: its members are joined by AND.
-func (c *checker) where(field string, where map[string]any, operators *int, depth int) string {
-	if depth > c.limits.JSONDepth {
-		c.fail(field, "is nested deeper than %d", c.limits.JSONDepth)
+// anyOf is the same by OR.
+func anyOf(parts []string, not bool) string {
+	if not {
+		return allOf(parts, false)
+	}
+	if len(parts) == 0 {
+		return nothing
+	}
+	return "(" + strings.Join(parts, " || ") + ")"
+}
+
+func negated(comparison string, not bool) string {
+	if not {
+		return "!(" + comparison + ")"
+	}
+	return comparison
+}
+
+// whereCompiler compiles filter.where. Each method compiles the negation of what
+// it is given where not is set.
+type whereCompiler struct {
+	*checker
+	counted int // comparisons and alternatives so far
+}
+
+// object compiles one object of operators: its members are joined by AND.
+func (w *whereCompiler) object(field string, where map[string]any, not bool, depth int) string {
+	if depth > w.limits.JSONDepth {
+		w.fail(field, "is nested deeper than %d", w.limits.JSONDepth)
 		return anything
 	}
 	var parts []string
 	for _, key := range sortedKeys(where) {
 		at, value := joinField(field, key), where[key]
-		switch key {
-		case "$and":
-			parts = append(parts, conjunction(c.whereList(at, value, operators, depth)))
-		case "$or":
-			// No alternative holds where there is none.
-			parts = append(parts, junction(c.whereList(at, value, operators, depth), " || ", "!("+anything+")"))
-		case "$not":
+		switch {
+		case key == "$and":
+			parts = append(parts, allOf(w.list(at, value, not, depth), not))
+		case key == "$or":
+			parts = append(parts, anyOf(w.list(at, value, not, depth), not))
+		case key == "$not":
 			if inner, ok := value.(map[string]any); ok {
-				parts = append(parts, "!("+c.where(at, inner, operators, depth+1)+")")
+				parts = append(parts, w.object(at, inner, !not, depth+1))
 			} else {
-				c.fail(at, "must be an object")
+				w.fail(at, "must be an object")
 			}
-		default:
-			if strings.HasPrefix(key, "$") {
-				c.fail(at, "is not an operator: $and, $or and $not stand here, and keys")
-			} else if c.key(at, key) {
-				parts = append(parts, c.comparisons(at, key, value, operators, depth))
-			}
+		case strings.HasPrefix(key, "$"):
+			w.fail(at, "is not an operator: $and, $or and $not stand here, and keys")
+		case w.key(at, key):
+			parts = append(parts, w.keyed(at, key, value, not, depth))
 		}
 	}
-	return conjunction(parts)
+	return allOf(parts, not)
 }
 
-func (c *checker) whereList(field string, value any, operators *int, depth int) []string {
+func (w *whereCompiler) list(field string, value any, not bool, depth int) []string {
 	list, ok := value.([]any)
 	if !ok {
-		c.fail(field, "must be an array of objects")
+		w.fail(field, "must be an array of objects")
 		return nil
 	}
 	var parts []string
 	for i, item := range list {
 		at := itemField(field, i, "")
-		if inner, ok := item.(map[string]any); ok {
-			parts = append(parts, c.where(at, inner, operators, depth+1))
-		} else {
-			c.fail(at, "must be an object")
+		inner, ok := item.(map[string]any)
+		if !ok {
+			w.fail(at, "must be an object")
+			continue
 		}
+		if !w.count() {
+			break
+		}
+		parts = append(parts, w.object(at, inner, not, depth+1))
 	}
 	return parts
 }
 
-// comparisons compiles what is asked of one key: a plain value means $eq.
-func (c *checker) comparisons(field, key string, value any, operators *int, depth int) string {
+// count counts one more comparison or alternative and says whether there may be
+// so many; the first too many is the one issue.
+func (w *whereCompiler) count() bool {
+	w.counted++
+	if w.counted == w.limits.WhereOperators+1 {
+		w.fail("filter.where", "has more than %d comparisons and alternatives", w.limits.WhereOperators)
+	}
+	return w.counted <= w.limits.WhereOperators
+}
+
+// keyed compiles what is asked of one key: a plain value means $eq.
+func (w *whereCompiler) keyed(field, key string, value any, not bool, depth int) string {
 	asked, ok := value.(map[string]any)
 	if !ok {
-		asked = map[string]any{"$eq": value}
+		if !w.count() {
+			return anything
+		}
+		return w.equal(field, key, value, not)
 	}
 	if len(asked) == 0 {
-		c.fail(field, "has no operator")
+		w.fail(field, "has no operator")
 	}
 	var parts []string
 	for _, operator := range sortedKeys(asked) {
-		at := field
-		if ok {
-			at = joinField(field, operator)
-		}
-		if *operators++; *operators > c.limits.WhereOperators {
-			c.fail("filter.where", "has more than %d comparisons", c.limits.WhereOperators)
+		if !w.count() {
 			return anything
 		}
+		at := joinField(field, operator)
 		if operator == "$not" {
-			// {"key": {"$not": {"$gte": 3}}}
-			if _, isObject := asked[operator].(map[string]any); !isObject || depth > c.limits.JSONDepth {
-				c.fail(at, "must be an object of operators")
-				continue
-			}
-			parts = append(parts, "!("+c.comparisons(at, key, asked[operator], operators, depth+1)+")")
-			continue
+			parts = append(parts, w.keyedNot(at, key, asked[operator], not, depth+1))
+		} else {
+			parts = append(parts, w.comparison(at, key, operator, asked[operator], not))
 		}
-		parts = append(parts, c.comparison(at, key, operator, asked[operator]))
 	}
-	return conjunction(parts)
+	return allOf(parts, not)
 }
 
-func (c *checker) comparison(field, key, operator string, value any) string {
+// keyedNot compiles the $not of {"key": {"$not": {"$gte": 3}}}.
+func (w *whereCompiler) keyedNot(field, key string, value any, not bool, depth int) string {
+	if _, ok := value.(map[string]any); !ok || depth > w.limits.JSONDepth {
+		w.fail(field, "must be an object of operators, nested at most %d deep", w.limits.JSONDepth)
+		return anything
+	}
+	return w.keyed(field, key, value, !not, depth)
+}
+
+func (w *whereCompiler) comparison(field, key, operator string, value any, not bool) string {
 	switch operator {
 	case "$eq":
-		return c.equal(field, key, value)
+		return w.equal(field, key, value, not)
 	case "$ne":
-		return "!(" + c.equal(field, key, value) + ")"
+		return w.equal(field, key, value, !not)
 	case "$gt":
-		return c.ordered(field, key, ">", value)
+		return w.ordered(field, key, ">", value, not)
 	case "$gte":
-		return c.ordered(field, key, ">=", value)
+		return w.ordered(field, key, ">=", value, not)
 	case "$lt":
-		return c.ordered(field, key, "<", value)
+		return w.ordered(field, key, "<", value, not)
 	case "$lte":
-		return c.ordered(field, key, "<=", value)
+		return w.ordered(field, key, "<=", value, not)
 	case "$in":
-		return c.oneOf(field, key, value)
+		return w.oneOf(field, key, value, not)
 	case "$nin":
-		return "!(" + c.oneOf(field, key, value) + ")"
+		return w.oneOf(field, key, value, !not)
 	case "$exists":
-		if present, ok := value.(bool); ok && present {
-			return "exists(" + member(key) + ")"
-		} else if ok {
-			return "!(exists(" + member(key) + "))"
+		if present, ok := value.(bool); ok {
+			return negated("exists("+member(key)+")", present == not)
 		}
-		c.fail(field, "must be true or false")
+		w.fail(field, "must be true or false")
 	default:
-		c.fail(field, "is not an operator")
+		w.fail(field, "is not an operator")
 	}
 	return anything
 }
 
-func (c *checker) oneOf(field, key string, value any) string {
+func (w *whereCompiler) oneOf(field, key string, value any, not bool) string {
 	list, ok := value.([]any)
 	if !ok {
-		c.fail(field, "must be an array")
+		w.fail(field, "must be an array")
 		return anything
 	}
-	if len(list) > c.limits.WhereOperators {
-		c.fail(field, "has more than %d values", c.limits.WhereOperators)
+	if len(list) > w.limits.WhereOperators {
+		w.fail(field, "has more than %d values", w.limits.WhereOperators)
 		return anything
 	}
 	var parts []string
 	for i, item := range list {
-		parts = append(parts, c.equal(itemField(field, i, ""), key, item))
+		parts = append(parts, w.equal(itemField(field, i, ""), key, item, not))
 	}
-	return junction(parts, " || ", "!("+anything+")")
+	return anyOf(parts, not)
 }
 
-func (c *checker) equal(field, key string, value any) string {
-	literal, kind, ok := c.scalar(field, value)
-	if !ok {
-		return anything
-	}
-	return typed(key, kind, "==", literal)
-}
-
-func (c *checker) ordered(field, key, operator string, value any) string {
-	literal, kind, ok := c.scalar(field, value)
+func (w *whereCompiler) ordered(field, key, operator string, value any, not bool) string {
+	literal, kind, ok := w.scalar(field, value)
 	if !ok {
 		return anything
 	}
 	if kind != "number" && kind != "string" {
-		c.fail(field, "must be a number or a string")
+		w.fail(field, "must be a number or a string")
 		return anything
 	}
-	return typed(key, kind, operator, literal)
+	return typed(key, kind, operator, literal, not)
 }
 
-func typed(key, kind, operator, literal string) string {
-	return fmt.Sprintf(`(%s.type() == "%s" && %s %s %s)`, member(key), kind, member(key), operator, literal)
+func (c *checker) equal(field, key string, value any, not bool) string {
+	literal, kind, ok := c.scalar(field, value)
+	if !ok {
+		return anything
+	}
+	return typed(key, kind, "==", literal, not)
+}
+
+func typed(key, kind, operator, literal string, not bool) string {
+	return negated(fmt.Sprintf(`(%s.type() == "%s" && %s %s %s)`, member(key), kind, member(key), operator, literal), not)
 }
 
 // member is the path of a key. Keys need quotes for none of their characters,
@@ -253,24 +302,15 @@ func (c *checker) scalar(field string, value any) (literal, kind string, ok bool
 	return "", "", false
 }
 
-// number checks that text is a JSON number in the range of a float64, which
-// bounds its length in the database.
+// number checks that text is a JSON number that is no longer in the database
+// than here.
 func (c *checker) number(field, text string) (literal, kind string, ok bool) {
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) || !json.Valid([]byte(text)) || len(text) > maxNumberBytes {
-		c.fail(field, "must be a finite number of at most %d characters", maxNumberBytes)
+	if err := strictjson.CheckNumber(text); err != nil {
+		c.fail(field, "must be a finite number: %v", err)
 		return "", "", false
-	}
-	// A jsonpath literal has no sign; a minus before it is an operator, which
-	// binds weaker than a comparison does not.
-	if strings.HasPrefix(text, "-") {
-		return "(" + text + ")", "number", true
 	}
 	return text, "number", true
 }
-
-// maxNumberBytes bounds a number in a filter.
-const maxNumberBytes = 64
 
 // pathString writes a jsonpath string literal, whose escapes are those of
 // JavaScript.

@@ -22,7 +22,7 @@ type Limits struct {
 	IncludeItems int
 	ContextWidth int
 	// MetadataPairs bounds the pairs of filter.metadata, WhereOperators the
-	// comparisons of filter.where.
+	// comparisons and alternatives of filter.where.
 	MetadataPairs  int
 	WhereOperators int
 }

@@ -285,12 +285,12 @@ func (q *query) params() dbgen.MessageRecallParams {
 		params.MaxRows = &rows
 		params.SkipRows = int64(q.page()) * rows
 	}
-	switch past := q.past; {
-	case past == nil:
-	case q.newest:
-		params.BeforeCreatedAt, params.BeforeThreadID, params.BeforeSeq = &past.createdAt, past.threadID, past.seq
-	default:
-		params.AfterCreatedAt, params.AfterThreadID, params.AfterSeq = &past.createdAt, past.threadID, past.seq
+	after, before := q.bounds()
+	if after != nil {
+		params.AfterCreatedAt, params.AfterThreadID, params.AfterSeq = &after.createdAt, after.threadID, after.seq
+	}
+	if before != nil {
+		params.BeforeCreatedAt, params.BeforeThreadID, params.BeforeSeq = &before.createdAt, before.threadID, before.seq
 	}
 	for _, item := range q.Include {
 		thread := item.ThreadID
@@ -303,6 +303,25 @@ func (q *query) params() dbgen.MessageRecallParams {
 		params.IncludeAfter = append(params.IncludeAfter, int64(valueOr(item.Next, 0)))
 	}
 	return params
+}
+
+// bounds gives the positions between which the page lies, from the date range and
+// the cursor; nil where an end is open.
+func (q *query) bounds() (after, before *position) {
+	if q.starts != nil {
+		after = &position{createdAt: *q.starts}
+	}
+	if q.ends != nil {
+		before = &position{createdAt: *q.ends}
+	}
+	switch {
+	case q.past == nil:
+	case q.newest && (before == nil || q.past.compare(*before) < 0):
+		before = q.past
+	case !q.newest && (after == nil || q.past.compare(*after) > 0):
+		after = q.past
+	}
+	return after, before
 }
 
 func valueOr[T any](p *T, fallback T) T {

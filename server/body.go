@@ -39,7 +39,8 @@ func (a api) readBody(c echo.Context) (object, *faults, error) {
 	}
 	body := f.readObject("", text)
 	nameBody(f)
-	return body, f, f.err()
+	err = f.err()
+	return body, f, err
 }
 
 // nameBody names faults of the body as a whole.

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -288,15 +289,21 @@ func kindOf(raw json.RawMessage) string {
 	}
 }
 
+// rfc3339 is stricter than time.Parse, which takes hours of one digit, a comma
+// for the point, and offsets of a day and more.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
 // parseDate reads an RFC 3339 time, or a date for its midnight in UTC, and cuts
 // it to the millisecond.
 func parseDate(text string) (time.Time, bool) {
 	if len(text) == len(time.DateOnly) {
 		text += "T00:00:00Z"
 	}
-	var date time.Time
-	// Unlike time.Parse, this is RFC 3339 to the letter.
-	if err := date.UnmarshalText([]byte(text)); err != nil {
+	if !rfc3339.MatchString(text) {
+		return time.Time{}, false
+	}
+	date, err := time.Parse(time.RFC3339, text)
+	if err != nil {
 		return time.Time{}, false
 	}
 	date = date.UTC().Truncate(time.Millisecond)

@@ -35,14 +35,17 @@ func (a api) listThreads(c echo.Context) error {
 	return respond(c, appendThreadPage(nil, page))
 }
 
+// threadOrders are the times by which threads can be listed.
+var threadOrders = []string{string(recall.ByCreatedAt), string(recall.ByUpdatedAt)}
+
 // readThreadOrder also takes what old clients send: orderBy=updatedAt and
 // sortDirection=ASC.
 func readThreadOrder(q query) (field string, direction recall.Direction) {
 	legacy := q.text("orderBy")
 	if legacy == "" || strings.ContainsAny(legacy, "{[") {
-		return readOrder(q, string(recall.ByCreatedAt), string(recall.ByUpdatedAt))
+		return readOrder(q, threadOrders...)
 	}
-	o := order{faults: q.faults, fields: []string{string(recall.ByCreatedAt), string(recall.ByUpdatedAt)}}
+	o := order{faults: q.faults, fields: threadOrders}
 	return o.field("orderBy", legacy), o.direction("sortDirection", q.text("sortDirection"))
 }
 

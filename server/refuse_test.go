@@ -172,6 +172,22 @@ func TestEveryRouteRefusesABadThreadID(t *testing.T) {
 	}
 }
 
+func TestEveryRouteBoundsAThreadID(t *testing.T) {
+	t.Parallel()
+	e := detached(small())
+	for _, route := range e.Routes() {
+		if !strings.Contains(route.Path, ":threadId") {
+			continue
+		}
+		target := strings.Replace(route.Path, ":threadId", strings.Repeat("x", 513), 1)
+		got := send(e, request(route.Method, target, validBodies[route.Method+" "+route.Path]))
+		p := got.problem(t)
+		if got.status != 400 || p.Error != "Invalid path parameters" || !slices.Equal(p.fields(), []string{"threadId"}) {
+			t.Errorf("%s %s: %d %s, want 400 naming threadId", route.Method, route.Path, got.status, got.body)
+		}
+	}
+}
+
 func TestRoutesNameEveryBadFieldOfABody(t *testing.T) {
 	t.Parallel()
 	const (

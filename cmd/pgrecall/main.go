@@ -45,7 +45,6 @@ func run(ctx context.Context, args []string, term terminal) int {
 	parser := kong.Must(&commands{},
 		kong.Name("pgrecall"),
 		kong.Description("A conversation memory over PostgreSQL. Every flag can be given as the variable named beside it."),
-		kong.UsageOnError(),
 		kong.Writers(term.out, term.log),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(term),

@@ -41,10 +41,13 @@ END;
 -- of_resource_id.
 --
 -- Page: the newest (or else the oldest) max_rows messages past the first
--- skip_rows; max_rows NULL means all. They lie in starts_at <= created_at <
--- ends_at and strictly between the positions after_* and before_*, which are a
--- cursor's place. Where has_conditions, their metadata satisfies the jsonpath
--- predicate `matching` and their role is one of `roles` (empty: any).
+-- skip_rows; max_rows NULL means all. They lie strictly between the positions
+-- after_* and before_*, and in starts_at <= created_at < ends_at, over which
+-- total counts too. A scan of a btree starts at one bound only, so the caller
+-- makes one of range and cursor: after_* is no earlier than (starts_at, '', 0),
+-- which is before all of starts_at since seq is from 1, and before_* no later
+-- than (ends_at, '', 0). Where has_conditions, the messages' metadata satisfies
+-- the jsonpath predicate `matching` and their role is one of `roles` (empty: any).
 --
 -- include_*: arrays of one length; the message include_ids[i] of the thread
 -- include_thread_ids[i] (empty: any) of of_resource_id (empty: any), with
@@ -100,7 +103,7 @@ CREATE FUNCTION recall.recall_positions(
 )
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-    WITH
+    WITH RECURSIVE
     -- The planner does not see the values that come out of a CTE, and so always
     -- intersects scope and condition in the index.
     condition AS MATERIALIZED (
@@ -129,8 +132,6 @@ BEGIN ATOMIC
             FROM recall.messages AS m
             WHERE NOT has_conditions AND of_thread_id <> '' AND newest
                 AND m.thread_id = of_thread_id
-                AND m.created_at >= starts_at
-                AND m.created_at < ends_at
                 AND (m.created_at, m.seq) > (after_created_at, after_seq)
                 AND (m.created_at, m.seq) < (before_created_at, before_seq)
             ORDER BY m.created_at DESC, m.seq DESC
@@ -142,8 +143,6 @@ BEGIN ATOMIC
             FROM recall.messages AS m
             WHERE NOT has_conditions AND of_thread_id <> '' AND NOT newest
                 AND m.thread_id = of_thread_id
-                AND m.created_at >= starts_at
-                AND m.created_at < ends_at
                 AND (m.created_at, m.seq) > (after_created_at, after_seq)
                 AND (m.created_at, m.seq) < (before_created_at, before_seq)
             ORDER BY m.created_at, m.seq
@@ -155,8 +154,6 @@ BEGIN ATOMIC
             FROM recall.messages AS m
             WHERE NOT has_conditions AND of_thread_id = '' AND newest
                 AND m.resource_id = of_resource_id
-                AND m.created_at >= starts_at
-                AND m.created_at < ends_at
                 AND (m.created_at, m.thread_id, m.seq) > (after_created_at, after_thread_id, after_seq)
                 AND (m.created_at, m.thread_id, m.seq) < (before_created_at, before_thread_id, before_seq)
             ORDER BY m.created_at DESC, m.thread_id DESC, m.seq DESC
@@ -168,8 +165,6 @@ BEGIN ATOMIC
             FROM recall.messages AS m
             WHERE NOT has_conditions AND of_thread_id = '' AND NOT newest
                 AND m.resource_id = of_resource_id
-                AND m.created_at >= starts_at
-                AND m.created_at < ends_at
                 AND (m.created_at, m.thread_id, m.seq) > (after_created_at, after_thread_id, after_seq)
                 AND (m.created_at, m.thread_id, m.seq) < (before_created_at, before_thread_id, before_seq)
             ORDER BY m.created_at, m.thread_id, m.seq
@@ -253,25 +248,30 @@ BEGIN ATOMIC
         FROM anchor AS a
         CROSS JOIN LATERAL recall.context_positions(a.thread_id, a.created_at, a.seq, a.before_count, a.after_count) AS c
     ),
+    -- What is shown and, with tool_call, the calls that belong to its tool results.
+    -- A message can have a result and make the next call, so this goes on.
     call AS (
-        SELECT f.created_at, s.thread_id, f.seq
+        SELECT s.created_at, s.thread_id, s.seq, false AS tool_call
         FROM shown AS s
+        WHERE keep_tool_pairs
+        UNION
+        SELECT f.created_at, r.thread_id, f.seq, true
+        FROM call AS r
         CROSS JOIN LATERAL (
             SELECT recall.tool_call_ids(m.content) AS ids
             FROM recall.messages AS m
-            WHERE m.thread_id = s.thread_id AND m.seq = s.seq
+            WHERE m.thread_id = r.thread_id AND m.seq = r.seq
             OFFSET 0
         ) AS result
         CROSS JOIN LATERAL jsonb_array_elements(result.ids) AS k (id)
         CROSS JOIN LATERAL (
             SELECT m.created_at, m.seq
             FROM recall.messages AS m
-            WHERE recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || s.thread_id]
+            WHERE recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || r.thread_id]
                 AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
-                AND (m.created_at, m.seq) < (s.created_at, s.seq)
+                AND (m.created_at, m.seq) < (r.created_at, r.seq)
             OFFSET 0
         ) AS f
-        WHERE keep_tool_pairs
     ),
     picked AS (
         SELECT
@@ -291,6 +291,7 @@ BEGIN ATOMIC
             UNION ALL
             SELECT c.created_at, c.thread_id, c.seq, false, false, true, NULL, NULL
             FROM call AS c
+            WHERE c.tool_call
         ) AS p
         GROUP BY p.created_at, p.thread_id, p.seq
     )

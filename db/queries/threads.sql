@@ -259,14 +259,27 @@ chosen AS MATERIALIZED (
         m.content,
         m.created_at
     FROM (
-        SELECT c.*
-        FROM recall.messages AS c
-        WHERE c.thread_id = @source_id::text
-            AND c.created_at >= coalesce(sqlc.narg('starts_at')::timestamptz, '-infinity')
-            AND c.created_at < coalesce(sqlc.narg('ends_at')::timestamptz, 'infinity')
-            AND (NOT @has_message_ids::boolean OR c.id = ANY (@message_ids::text[]))
-        ORDER BY c.created_at DESC, c.seq DESC
-        LIMIT sqlc.narg('max_rows')::bigint
+        (
+            SELECT c.*
+            FROM recall.messages AS c
+            WHERE NOT @has_message_ids::boolean
+                AND c.thread_id = @source_id::text
+                AND c.created_at >= coalesce(sqlc.narg('starts_at')::timestamptz, '-infinity')
+                AND c.created_at < coalesce(sqlc.narg('ends_at')::timestamptz, 'infinity')
+            ORDER BY c.created_at DESC, c.seq DESC
+            LIMIT sqlc.narg('max_rows')::bigint
+        )
+        UNION ALL
+        (
+            SELECT c.*
+            FROM recall.messages AS c
+            WHERE @has_message_ids::boolean AND c.id = ANY (@message_ids::text[])
+                AND c.thread_id = @source_id::text
+                AND c.created_at >= coalesce(sqlc.narg('starts_at')::timestamptz, '-infinity')
+                AND c.created_at < coalesce(sqlc.narg('ends_at')::timestamptz, 'infinity')
+            ORDER BY c.created_at DESC, c.seq DESC
+            LIMIT sqlc.narg('max_rows')::bigint
+        )
     ) AS m
 ),
 clone AS (

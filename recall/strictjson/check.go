@@ -20,6 +20,10 @@ import (
 // MaxDigits bounds the digits of one number. A float64 needs at most 17.
 const MaxDigits = 100
 
+// maxExponent bounds the exponent of a number, which in a float64 is at least
+// -324 and at most 308.
+const maxExponent = 324
+
 // maxFieldBytes bounds the path in an [Error], whose keys the caller chose.
 const maxFieldBytes = 256
 
@@ -139,22 +143,38 @@ func dotPath(pointer jsontext.Pointer) string {
 	return strings.ToValidUTF8(path.String(), "\uFFFD")
 }
 
+// CheckNumber fails with an [*Error] unless number is a JSON number as [Check]
+// admits it.
+func CheckNumber(number string) error {
+	if err := Check([]byte(number), 0); err != nil {
+		return err
+	}
+	if first := number[0]; first != '-' && (first < '0' || first > '9') {
+		return &Error{Message: "not a number"}
+	}
+	return nil
+}
+
 // numberFault says what is wrong with a number that is valid JSON; nothing, if
 // it is empty.
 func numberFault(number []byte) string {
-	if len(number) <= 15 && bytes.IndexAny(number, "eE") < 0 {
+	mantissa, exponent, scientific := number, []byte(nil), false
+	if i := bytes.IndexAny(number, "eE"); i >= 0 {
+		mantissa, exponent, scientific = number[:i], number[i+1:], true
+	}
+	if len(number) <= 15 && !scientific {
 		return ""
 	}
-	if digits(number) > MaxDigits {
+	if digits(mantissa) > MaxDigits {
 		return "more than " + strconv.Itoa(MaxDigits) + " digits"
 	}
 	const outside = "outside the range of a float64"
-	value, err := strconv.ParseFloat(string(number), 64)
-	if err != nil {
+	// PostgreSQL writes out all zeros that an exponent stands for, also those of 0e-9999.
+	if power, err := strconv.Atoi(string(exponent)); scientific && (err != nil || max(power, -power) > maxExponent) {
 		return outside
 	}
-	mantissa, _, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
-	if value == 0 && bytes.ContainsAny(mantissa, "123456789") {
+	value, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || value == 0 && bytes.ContainsAny(mantissa, "123456789") {
 		return outside
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 func TestCheckAdmits(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
-		`{}`, ` [ ] `, `""`, `null`, `true`, `0`, `-1.5e3`, `1e308`, `5e-324`, `0e999999`, `0.000`,
+		`{}`, ` [ ] `, `""`, `null`, `true`, `0`, `-1.5e3`, `1e308`, `5e-324`, `0e324`, `0.000`,
 		`{"a":{"b":[1,"2",null]}}`, `{"a":1,"A":2}`, `{"":1}`,
 		`"\ud83d\ude00"`, `"😀"`, `"\\u0000"`, `"\\\\ud800"`, `"\u0001"`, `"é"`, `"é"`,
 		strings.Repeat("1", strictjson.MaxDigits), "\r\n\t 1 \r\n\t",
@@ -39,6 +39,10 @@ func TestCheckRefuses(t *testing.T) {
 		{`1 2`, "", malformed},
 		{`{} x`, "", malformed},
 		{`01`, "", malformed},
+		{`0e325`, "", malformed},
+		{`0e-325`, "", malformed},
+		{`0e99999999999`, "", malformed},
+		{`[0e-20000]`, "0", malformed},
 		{`+1`, "", malformed},
 		{`NaN`, "", malformed},
 		{"\"\x00\"", "", malformed},
