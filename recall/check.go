@@ -107,14 +107,13 @@ func jsonKind(value json.RawMessage) byte {
 }
 
 // time refuses what has no four-digit year, which neither RFC 3339 nor every
-// client can write, and year 1, in which Go's zero time lies: that means "not
-// given".
+// client can write.
 func (c *checker) time(field string, value *time.Time) {
 	if value == nil {
 		return
 	}
-	if year := value.UTC().Year(); year < 2 || year > 9999 {
-		c.fail(field, "must be between the years 2 and 9999")
+	if year := value.UTC().Year(); year < 1 || year > 9999 {
+		c.fail(field, "must be between the years 1 and 9999")
 	}
 }
 

@@ -307,5 +307,6 @@ func parseDate(text string) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	date = date.UTC().Truncate(time.Millisecond)
-	return date, date.Year() >= 1 && date.Year() <= 9999
+	// Go's zero time, the first instant of year 1, means that none was given.
+	return date, date.Year() >= 1 && date.Year() <= 9999 && !date.IsZero()
 }
