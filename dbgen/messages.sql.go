@@ -72,7 +72,7 @@ WITH input AS MATERIALIZED (
         i.role,
         i.type,
         i.content,
-        coalesce(nullif(i.created_at, '0001-01-01 00:00:00+00'), date_trunc('milliseconds', statement_timestamp()))
+        coalesce(nullif(i.created_at, '10000-01-01 00:00:00+00'), date_trunc('milliseconds', statement_timestamp()))
             AS created_at,
         i.n,
         m.thread_id AS old_thread_id,
@@ -118,6 +118,7 @@ saved AS (
         p.created_at,
         date_trunc('milliseconds', statement_timestamp())
     FROM placed AS p
+    WHERE p.old_thread_id IS NULL OR p.old_thread_id = p.thread_id
     ORDER BY p.id COLLATE "C"
     ON CONFLICT ON CONSTRAINT messages_pkey DO UPDATE
     SET role = excluded.role,
@@ -168,7 +169,7 @@ type MessageSaveManyRow struct {
 // thread is updated in place, keeping its position and created_at, and left
 // alone where nothing changed; the others get the thread's next positions. The
 // caller holds the locks of the threads (ThreadLockMany), so positions have no
-// gap and commit in order. created_at '0001-01-01' means now.
+// gap and commit in order. A created_at of the year 10000 means now.
 //
 // Returns each message's created_at as stored. stored is false where the id
 // lives in another thread; the caller then rolls back. Rows go in by id, so that

@@ -181,7 +181,57 @@ func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParam
 	return items, nil
 }
 
-const threadCreateMissing = `-- name: ThreadCreateMissing :exec
+const threadCreate = `-- name: ThreadCreate :one
+INSERT INTO recall.threads AS t (id, resource_id, title, title_source, metadata, created_at, updated_at)
+VALUES (
+    $1::text,
+    $2::text,
+    coalesce($3::text, ''),
+    CASE WHEN $3::text <> '' THEN 'user' ELSE 'none' END,
+    $4::jsonb,
+    date_trunc('milliseconds', statement_timestamp()),
+    date_trunc('milliseconds', statement_timestamp())
+)
+ON CONFLICT DO NOTHING
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+`
+
+type ThreadCreateParams struct {
+	ID         string
+	ResourceID string
+	Title      *string
+	Metadata   []byte
+}
+
+// Creates a thread. No row: the id is taken.
+//
+// The conflict names no constraint, so that both unique indexes of the table
+// arbitrate. With one of them named, two creations at once could meet in the
+// other: as an error, or as a deadlock on the insertion itself.
+func (q *Queries) ThreadCreate(ctx context.Context, db DBTX, arg ThreadCreateParams) (Thread, error) {
+	row := db.QueryRow(ctx, threadCreate,
+		arg.ID,
+		arg.ResourceID,
+		arg.Title,
+		arg.Metadata,
+	)
+	var i Thread
+	err := row.Scan(
+		&i.ID,
+		&i.ResourceID,
+		&i.Title,
+		&i.TitleSource,
+		&i.Metadata,
+		&i.MessageCount,
+		&i.LastSeq,
+		&i.SourceThreadID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+	)
+	return i, err
+}
+
+const threadCreateMany = `-- name: ThreadCreateMany :exec
 INSERT INTO recall.threads (id, resource_id, created_at, updated_at)
 SELECT
     i.id,
@@ -190,18 +240,18 @@ SELECT
     date_trunc('milliseconds', statement_timestamp())
 FROM ROWS FROM (unnest($1::text[]), unnest($2::text[])) AS i (id, resource_id)
 ORDER BY i.id COLLATE "C"
-ON CONFLICT ON CONSTRAINT threads_pkey DO NOTHING
+ON CONFLICT DO NOTHING
 `
 
-type ThreadCreateMissingParams struct {
+type ThreadCreateManyParams struct {
 	Ids         []string
 	ResourceIds []string
 }
 
-// Creates the threads of a save that do not exist. One that another resource
-// owns stays as it is; the lock that follows finds it.
-func (q *Queries) ThreadCreateMissing(ctx context.Context, db DBTX, arg ThreadCreateMissingParams) error {
-	_, err := db.Exec(ctx, threadCreateMissing, arg.Ids, arg.ResourceIds)
+// Creates the threads of a save that do not exist; the others, whoever owns them,
+// stay as they are. By id, so that two saves of the same threads cannot deadlock.
+func (q *Queries) ThreadCreateMany(ctx context.Context, db DBTX, arg ThreadCreateManyParams) error {
+	_, err := db.Exec(ctx, threadCreateMany, arg.Ids, arg.ResourceIds)
 	return err
 }
 
@@ -425,21 +475,22 @@ func (q *Queries) ThreadList(ctx context.Context, db DBTX, arg ThreadListParams)
 
 const threadListCloneHistory = `-- name: ThreadListCloneHistory :many
 WITH RECURSIVE ancestor AS (
-    SELECT t.id, t.source_thread_id, 0 AS generation
+    SELECT t.id, t.source_thread_id, ARRAY[t.id]::text[] AS path
     FROM recall.threads AS t
     WHERE t.id = $1::text
         AND ($2::text = '' OR t.resource_id = $2::text)
     UNION ALL
-    SELECT t.id, t.source_thread_id, a.generation + 1
+    SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
     JOIN recall.threads AS t ON t.id = a.source_thread_id
-    WHERE a.generation < $3::integer
+    WHERE cardinality(a.path) < $3::integer
+        AND t.id <> ALL (a.path)
         AND ($2::text = '' OR t.resource_id = $2::text)
 )
 SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
 FROM ancestor AS a
 JOIN recall.threads AS t ON t.id = a.id
-ORDER BY a.generation DESC
+ORDER BY cardinality(a.path) DESC
 `
 
 type ThreadListCloneHistoryParams struct {
@@ -449,9 +500,8 @@ type ThreadListCloneHistoryParams struct {
 }
 
 // The chain of sources of a thread, from the original to the thread itself. It
-// ends where a source is gone, or belongs to another resource than the one
-// given. A thread is created after its source, so the chain has no cycle; the
-// bound holds should an id ever have been given anew.
+// ends where a source is gone, belongs to another resource than the one given,
+// or stands in the chain already: an id can be given anew after a deletion.
 func (q *Queries) ThreadListCloneHistory(ctx context.Context, db DBTX, arg ThreadListCloneHistoryParams) ([]Thread, error) {
 	rows, err := db.Query(ctx, threadListCloneHistory, arg.ID, arg.ResourceID, arg.MaxGenerations)
 	if err != nil {
@@ -597,6 +647,49 @@ func (q *Queries) ThreadLockManyOfMessages(ctx context.Context, db DBTX, message
 	return items, nil
 }
 
+const threadOverwrite = `-- name: ThreadOverwrite :one
+UPDATE recall.threads AS t
+SET title = coalesce($1::text, t.title),
+    title_source = CASE WHEN $1::text <> '' THEN 'user' ELSE t.title_source END,
+    metadata = coalesce($2::jsonb, t.metadata),
+    updated_at = date_trunc('milliseconds', statement_timestamp())
+WHERE t.id = $3::text
+    AND t.resource_id = $4::text
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+`
+
+type ThreadOverwriteParams struct {
+	Title      *string
+	Metadata   []byte
+	ID         string
+	ResourceID string
+}
+
+// Sets title and metadata, where given, of a thread that is created again. No
+// row: no such thread of this owner.
+func (q *Queries) ThreadOverwrite(ctx context.Context, db DBTX, arg ThreadOverwriteParams) (Thread, error) {
+	row := db.QueryRow(ctx, threadOverwrite,
+		arg.Title,
+		arg.Metadata,
+		arg.ID,
+		arg.ResourceID,
+	)
+	var i Thread
+	err := row.Scan(
+		&i.ID,
+		&i.ResourceID,
+		&i.Title,
+		&i.TitleSource,
+		&i.Metadata,
+		&i.MessageCount,
+		&i.LastSeq,
+		&i.SourceThreadID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+	)
+	return i, err
+}
+
 const threadTransfer = `-- name: ThreadTransfer :one
 UPDATE recall.threads AS t
 SET resource_id = $1::text,
@@ -661,58 +754,6 @@ func (q *Queries) ThreadUpdate(ctx context.Context, db DBTX, arg ThreadUpdatePar
 		arg.Metadata,
 		arg.ID,
 		arg.ResourceID,
-	)
-	var i Thread
-	err := row.Scan(
-		&i.ID,
-		&i.ResourceID,
-		&i.Title,
-		&i.TitleSource,
-		&i.Metadata,
-		&i.MessageCount,
-		&i.LastSeq,
-		&i.SourceThreadID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-	)
-	return i, err
-}
-
-const threadUpsert = `-- name: ThreadUpsert :one
-INSERT INTO recall.threads AS t (id, resource_id, title, title_source, metadata, created_at, updated_at)
-VALUES (
-    $1::text,
-    $2::text,
-    coalesce($3::text, ''),
-    CASE WHEN $3::text <> '' THEN 'user' ELSE 'none' END,
-    $4::jsonb,
-    date_trunc('milliseconds', statement_timestamp()),
-    date_trunc('milliseconds', statement_timestamp())
-)
-ON CONFLICT ON CONSTRAINT threads_pkey DO UPDATE
-SET title = coalesce($3::text, t.title),
-    title_source = CASE WHEN $3::text <> '' THEN 'user' ELSE t.title_source END,
-    metadata = coalesce($4::jsonb, t.metadata),
-    updated_at = excluded.updated_at
-WHERE t.resource_id = excluded.resource_id
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
-`
-
-type ThreadUpsertParams struct {
-	ID         string
-	ResourceID string
-	Title      *string
-	Metadata   []byte
-}
-
-// Creates a thread, or updates title and metadata, where given, of the owner's
-// thread of that id. No row: the id belongs to another resource.
-func (q *Queries) ThreadUpsert(ctx context.Context, db DBTX, arg ThreadUpsertParams) (Thread, error) {
-	row := db.QueryRow(ctx, threadUpsert,
-		arg.ID,
-		arg.ResourceID,
-		arg.Title,
-		arg.Metadata,
 	)
 	var i Thread
 	err := row.Scan(

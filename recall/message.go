@@ -3,7 +3,6 @@ package recall
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -63,23 +62,7 @@ func (m *Memory) SaveMessages(ctx context.Context, messages []NewMessage, create
 	if err := m.checkNewMessages(messages); err != nil {
 		return nil, err
 	}
-	stored := make([]Message, 0, len(messages))
-	place := make(map[string]int, len(messages))
-	for _, in := range messages {
-		if in.ID == "" {
-			in.ID = newID()
-		}
-		message := Message{
-			ID: in.ID, ThreadID: in.ThreadID, ResourceID: in.ResourceID, Role: in.Role, Type: in.Type,
-			Content: formatContent(in.Content), CreatedAt: in.CreatedAt.UTC().Truncate(time.Millisecond),
-		}
-		if i, again := place[in.ID]; again {
-			stored[i] = message
-			continue
-		}
-		place[in.ID] = len(stored)
-		stored = append(stored, message)
-	}
+	stored, fields := distinct(messages)
 	if len(stored) == 0 {
 		return stored, nil
 	}
@@ -87,12 +70,43 @@ func (m *Memory) SaveMessages(ctx context.Context, messages []NewMessage, create
 		if err := m.lockThreads(ctx, tx, stored, createThreads); err != nil {
 			return err
 		}
-		return m.storeMessages(ctx, tx, stored)
+		return m.storeMessages(ctx, tx, stored, fields)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return stored, nil
+}
+
+// timeOfTheDatabase stands in a statement for "now". It is outside the years that a
+// message can be of.
+var timeOfTheDatabase = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// distinct gives the messages to store, each id once, and the field in the request
+// that each comes from.
+func distinct(messages []NewMessage) (stored []Message, fields []string) {
+	stored = make([]Message, 0, len(messages))
+	places := make(map[string]int, len(messages))
+	for i, in := range messages {
+		if in.ID == "" {
+			in.ID = newID()
+		}
+		message := Message{
+			ID: in.ID, ThreadID: in.ThreadID, ResourceID: in.ResourceID, Role: in.Role, Type: in.Type,
+			Content: formatContent(in.Content), CreatedAt: in.CreatedAt.UTC().Truncate(time.Millisecond),
+		}
+		if in.CreatedAt.IsZero() {
+			message.CreatedAt = timeOfTheDatabase
+		}
+		field := itemField("messages", i, "")
+		if place, again := places[in.ID]; again {
+			stored[place], fields[place] = message, field
+			continue
+		}
+		places[in.ID] = len(stored)
+		stored, fields = append(stored, message), append(fields, field)
+	}
+	return stored, fields
 }
 
 // checkNewMessages checks owners first and with the reference's words, then each
@@ -120,7 +134,7 @@ func (m *Memory) checkNewMessages(messages []NewMessage) error {
 			"All messages must have threadId and resourceId fields. Found %d invalid message(s).", ownerless)
 	}
 	for i, message := range messages {
-		c.newMessage(fmt.Sprintf("messages.%d", i), message)
+		c.newMessage(itemField("messages", i, ""), message)
 	}
 	return c.err()
 }
@@ -168,19 +182,22 @@ func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message,
 	for _, message := range messages {
 		owners[message.ThreadID] = message.ResourceID
 	}
-	params := dbgen.ThreadCreateMissingParams{}
+	params := dbgen.ThreadCreateManyParams{}
 	for id, owner := range owners {
 		params.Ids = append(params.Ids, id)
 		params.ResourceIds = append(params.ResourceIds, owner)
 	}
 	if create {
-		if err := m.queries.ThreadCreateMissing(ctx, tx, params); err != nil {
+		if err := m.queries.ThreadCreateMany(ctx, tx, params); err != nil {
 			return err
 		}
 	}
 	locked, err := m.queries.ThreadLockMany(ctx, tx, params.Ids)
 	if err != nil {
 		return err
+	}
+	if len(locked) < len(owners) && create {
+		return errThreadVanished
 	}
 	if len(locked) < len(owners) {
 		return threadNotFound()
@@ -194,8 +211,8 @@ func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message,
 }
 
 // storeMessages writes messages, whose threads are locked, and fills in their
-// createdAt as stored.
-func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Message) error {
+// createdAt as stored. fields names each in the request.
+func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Message, fields []string) error {
 	var params dbgen.MessageSaveManyParams
 	for _, message := range messages {
 		params.Ids = append(params.Ids, message.ID)
@@ -214,7 +231,7 @@ func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Messag
 			return &Error{
 				Code:    CodeConflict,
 				Message: "A message with this id exists already in another thread",
-				Issues:  []Issue{{Field: fmt.Sprintf("messages.%d.id", i), Message: "is the id of a message in another thread"}},
+				Issues:  []Issue{{Field: joinField(fields[i], "id"), Message: "is the id of a message in another thread"}},
 			}
 		}
 		messages[i].CreatedAt = row.CreatedAt.UTC()
@@ -280,7 +297,7 @@ func (m *Memory) checkUpdates(updates []MessageUpdate, resourceID string) error 
 	}
 	seen := make(map[string]bool, len(updates))
 	for i, update := range updates {
-		field := fmt.Sprintf("messages.%d", i)
+		field := itemField("messages", i, "")
 		c.requiredID(joinField(field, "id"), update.ID)
 		c.id(joinField(field, "role"), update.Role)
 		c.id(joinField(field, "type"), update.Type)

@@ -94,11 +94,15 @@ func isUnreachable(err error) bool {
 		strings.Contains(err.Error(), "conn closed")
 }
 
-// isRetryable says that PostgreSQL undid the transaction to let another finish,
-// so that the same one may succeed now.
+// errThreadVanished ends a transaction that found a thread to exist, which another
+// deleted before it could be locked.
+var errThreadVanished = &Error{Code: CodeUnavailable, Message: "The thread is being deleted over and over"}
+
+// isRetryable says that the transaction was undone to let another finish, so that
+// the same one may succeed now.
 func isRetryable(err error) bool {
 	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
+	return errors.Is(err, errThreadVanished) || errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
 		pgErr.Code == stateDeadlockDetected ||
 		// Two transactions took the same position: one of them did not hold the
 		// thread's lock, which only a statement from outside can do.

@@ -407,8 +407,8 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 	require.Empty(t, m.contents(t))
 }
 
-// A save waits at an id that another transaction is deleting, and finds it gone:
-// the message is new then, and counts.
+// An id that another transaction is deleting is still taken: the save does not
+// wait for it, and counts it as new once it is gone.
 func TestSaveOfAnIDThatIsBeingDeletedElsewhereIsCounted(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
@@ -422,19 +422,11 @@ func TestSaveOfAnIDThatIsBeingDeletedElsewhereIsCounted(t *testing.T) {
 		UPDATE recall.threads SET message_count = message_count - 1 WHERE id = $1`, thread)
 	require.NoError(t, err)
 
-	saved := make(chan error, 1)
-	go func() {
-		_, err := m.SaveMessages(ctx, []recall.NewMessage{message(recall.NewMessage{ID: "a", ThreadID: "second"})}, true)
-		saved <- err
-	}()
-	m.awaitBlocked(t, 1)
+	elsewhere := message(recall.NewMessage{ID: "a", ThreadID: "second"})
+	_, err = m.SaveMessages(ctx, []recall.NewMessage{elsewhere}, true)
+	requireCode(t, err, recall.CodeConflict, "messages.0.id")
 	require.NoError(t, deleting.Commit(ctx))
-	if err := <-saved; err != nil {
-		require.Equal(t, recall.CodeConflict, codeOf(err), "%v", err)
-	}
-	m.requireCounted(t)
-	_, err = m.SaveMessages(ctx, []recall.NewMessage{message(recall.NewMessage{ID: "d", ThreadID: "second"})}, true)
-	require.NoError(t, err)
+	m.save(t, elsewhere, message(recall.NewMessage{ID: "d", ThreadID: "second"}))
 	m.requireCounted(t)
 }
 
@@ -468,4 +460,46 @@ func TestSaveThatCreatesThreadsOutlivesTheirDeletion(t *testing.T) {
 		}
 	}
 	m.requireCounted(t)
+}
+
+func TestCreatingAThreadOutlivesItsDeletion(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	create := func(int) error {
+		_, err := m.CreateThread(ctx, recall.NewThread{ID: thread, ResourceID: resource, Title: of("again")})
+		return err
+	}
+	remove := func(int) error {
+		if err := m.DeleteThread(ctx, thread, ""); codeOf(err) != recall.CodeNotFound {
+			return err
+		}
+		return nil
+	}
+	for range 10 {
+		for _, err := range together(20, create, remove) {
+			require.NoError(t, err, "the id belongs to no one else")
+		}
+	}
+}
+
+func TestThreadsCreatedAtOnceHaveOneOwner(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	for round := range 10 {
+		id := "thread-" + strconv.Itoa(round)
+		created := func(owner string) func(int) error {
+			return func(int) error {
+				_, err := m.CreateThread(ctx, recall.NewThread{ID: id, ResourceID: owner})
+				return err
+			}
+		}
+		conflicts := 0
+		for _, err := range together(5, created("ana"), created("bob")) {
+			if err != nil {
+				require.Equal(t, recall.CodeConflict, codeOf(err), "%v", err)
+				conflicts++
+			}
+		}
+		require.Equal(t, 5, conflicts, "all of the one owner, none of the other")
+	}
 }

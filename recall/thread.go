@@ -93,7 +93,13 @@ func (m *Memory) CreateThread(ctx context.Context, in NewThread) (Thread, error)
 	}
 	var row dbgen.Thread
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
-		row, err = m.queries.ThreadUpsert(ctx, tx, dbgen.ThreadUpsertParams{
+		row, err = m.queries.ThreadCreate(ctx, tx, dbgen.ThreadCreateParams{
+			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
+		})
+		if !isNoRows(err) {
+			return err
+		}
+		row, err = m.queries.ThreadOverwrite(ctx, tx, dbgen.ThreadOverwriteParams{
 			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
 		})
 		if isNoRows(err) {

@@ -1,6 +1,9 @@
--- name: ThreadUpsert :one
--- Creates a thread, or updates title and metadata, where given, of the owner's
--- thread of that id. No row: the id belongs to another resource.
+-- name: ThreadCreate :one
+-- Creates a thread. No row: the id is taken.
+--
+-- The conflict names no constraint, so that both unique indexes of the table
+-- arbitrate. With one of them named, two creations at once could meet in the
+-- other: as an error, or as a deadlock on the insertion itself.
 INSERT INTO recall.threads AS t (id, resource_id, title, title_source, metadata, created_at, updated_at)
 VALUES (
     @id::text,
@@ -11,17 +14,12 @@ VALUES (
     date_trunc('milliseconds', statement_timestamp()),
     date_trunc('milliseconds', statement_timestamp())
 )
-ON CONFLICT ON CONSTRAINT threads_pkey DO UPDATE
-SET title = coalesce(sqlc.narg('title')::text, t.title),
-    title_source = CASE WHEN sqlc.narg('title')::text <> '' THEN 'user' ELSE t.title_source END,
-    metadata = coalesce(sqlc.narg('metadata')::jsonb, t.metadata),
-    updated_at = excluded.updated_at
-WHERE t.resource_id = excluded.resource_id
+ON CONFLICT DO NOTHING
 RETURNING t.*;
 
--- name: ThreadCreateMissing :exec
--- Creates the threads of a save that do not exist. One that another resource
--- owns stays as it is; the lock that follows finds it.
+-- name: ThreadCreateMany :exec
+-- Creates the threads of a save that do not exist; the others, whoever owns them,
+-- stay as they are. By id, so that two saves of the same threads cannot deadlock.
 INSERT INTO recall.threads (id, resource_id, created_at, updated_at)
 SELECT
     i.id,
@@ -30,7 +28,19 @@ SELECT
     date_trunc('milliseconds', statement_timestamp())
 FROM ROWS FROM (unnest(@ids::text[]), unnest(@resource_ids::text[])) AS i (id, resource_id)
 ORDER BY i.id COLLATE "C"
-ON CONFLICT ON CONSTRAINT threads_pkey DO NOTHING;
+ON CONFLICT DO NOTHING;
+
+-- name: ThreadOverwrite :one
+-- Sets title and metadata, where given, of a thread that is created again. No
+-- row: no such thread of this owner.
+UPDATE recall.threads AS t
+SET title = coalesce(sqlc.narg('title')::text, t.title),
+    title_source = CASE WHEN sqlc.narg('title')::text <> '' THEN 'user' ELSE t.title_source END,
+    metadata = coalesce(sqlc.narg('metadata')::jsonb, t.metadata),
+    updated_at = date_trunc('milliseconds', statement_timestamp())
+WHERE t.id = @id::text
+    AND t.resource_id = @resource_id::text
+RETURNING t.*;
 
 -- name: ThreadGet :one
 SELECT t.*
@@ -214,25 +224,25 @@ ORDER BY t.created_at, t.id;
 
 -- name: ThreadListCloneHistory :many
 -- The chain of sources of a thread, from the original to the thread itself. It
--- ends where a source is gone, or belongs to another resource than the one
--- given. A thread is created after its source, so the chain has no cycle; the
--- bound holds should an id ever have been given anew.
+-- ends where a source is gone, belongs to another resource than the one given,
+-- or stands in the chain already: an id can be given anew after a deletion.
 WITH RECURSIVE ancestor AS (
-    SELECT t.id, t.source_thread_id, 0 AS generation
+    SELECT t.id, t.source_thread_id, ARRAY[t.id]::text[] AS path
     FROM recall.threads AS t
     WHERE t.id = @id::text
         AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
     UNION ALL
-    SELECT t.id, t.source_thread_id, a.generation + 1
+    SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
     JOIN recall.threads AS t ON t.id = a.source_thread_id
-    WHERE a.generation < @max_generations::integer
+    WHERE cardinality(a.path) < @max_generations::integer
+        AND t.id <> ALL (a.path)
         AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
 )
 SELECT t.*
 FROM ancestor AS a
 JOIN recall.threads AS t ON t.id = a.id
-ORDER BY a.generation DESC;
+ORDER BY cardinality(a.path) DESC;
 
 -- name: ThreadClone :many
 -- Copies a thread with its messages inside the database and gives the copies,
