@@ -59,7 +59,10 @@ func Migrate(ctx context.Context, url string) ([]string, error) {
 // none left.
 func MigrateDown(ctx context.Context, url string) (string, error) {
 	var undone string
-	err := withProvider(ctx, url, func(provider *goose.Provider, _ *sql.DB) error {
+	err := withProvider(ctx, url, func(provider *goose.Provider, database *sql.DB) error {
+		if exists, err := hasVersions(ctx, database); err != nil || !exists {
+			return err
+		}
 		result, err := provider.Down(ctx)
 		if errors.Is(err, goose.ErrNoNextVersion) {
 			return nil
@@ -83,13 +86,11 @@ func Status(ctx context.Context, url string) (SchemaStatus, error) {
 	err := withProvider(ctx, url, func(provider *goose.Provider, database *sql.DB) error {
 		sources := provider.ListSources()
 		status.Latest = sources[len(sources)-1].Version
-		var exists bool
-		const query = `SELECT to_regclass($1::text) IS NOT NULL`
-		if err := database.QueryRowContext(ctx, query, versionTable).Scan(&exists); err != nil {
+		exists, err := hasVersions(ctx, database)
+		if err != nil {
 			return err
 		}
 		if exists {
-			var err error
 			if status.Current, err = provider.GetDBVersion(ctx); err != nil {
 				return err
 			}
@@ -105,6 +106,13 @@ func Status(ctx context.Context, url string) (SchemaStatus, error) {
 		return SchemaStatus{}, fmt.Errorf("read the schema's version: %w", err)
 	}
 	return status, nil
+}
+
+// hasVersions says whether the database was ever migrated.
+func hasVersions(ctx context.Context, database *sql.DB) (exists bool, err error) {
+	const query = `SELECT to_regclass($1::text) IS NOT NULL`
+	err = database.QueryRowContext(ctx, query, versionTable).Scan(&exists)
+	return exists, err
 }
 
 // sub is fs.Sub for a folder that is known to be there.

@@ -51,6 +51,7 @@ func Open(ctx context.Context, config Config) (*pgxpool.Pool, error) {
 	// Every statement reads by index; on a small table too, so that a plan made
 	// while it was small is still right when it has grown.
 	params["random_page_cost"] = "1.1"
+	params["enable_seqscan"] = "off"
 	pool, err := pgxpool.NewWithConfig(ctx, poolConfig)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)

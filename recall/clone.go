@@ -103,7 +103,7 @@ const maxClonedMessages = 1 << 30
 
 // sourceError words the absence of a source as the reference does.
 func sourceError(err error) error {
-	if known, ok := err.(*Error); ok && known.Code == CodeNotFound { //nolint:errorlint // made here, never wrapped
+	if codeOf(err) == CodeNotFound {
 		return errorf(CodeNotFound, "Source thread not found")
 	}
 	return err

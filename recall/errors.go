@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -49,6 +50,15 @@ func (e *Error) Error() string {
 
 // Unwrap gives the cause, for logs.
 func (e *Error) Unwrap() error { return e.cause }
+
+// codeOf gives the code of an [*Error]; empty for any other.
+func codeOf(err error) Code {
+	var known *Error
+	if errors.As(err, &known) {
+		return known.Code
+	}
+	return ""
+}
 
 func errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}

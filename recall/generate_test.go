@@ -188,8 +188,8 @@ func drawContent(t *rapid.T) json.RawMessage {
 	return withMetadata(drawn)
 }
 
-// drawToolPairs makes some of the drafts calls and later ones their results. A
-// message is the one or the other.
+// drawToolPairs makes some of the drafts calls and later ones their results; some
+// come to be both, of different calls.
 func (c *conversation) drawToolPairs(t *rapid.T, drafts []recall.NewMessage) {
 	order := newModel()
 	at := make(map[string]int)
@@ -199,9 +199,9 @@ func (c *conversation) drawToolPairs(t *rapid.T, drafts []recall.NewMessage) {
 	}
 	for _, id := range c.threads {
 		line := order.thread(id)
-		for pair := range rapid.IntRange(0, len(line)/3).Draw(t, "pairs") {
-			call := rapid.IntRange(0, len(line)/2-1).Draw(t, "call")
-			result := rapid.IntRange(len(line)/2, len(line)-1).Draw(t, "result")
+		for pair := range rapid.IntRange(0, len(line)/2).Draw(t, "pairs") {
+			call := rapid.IntRange(0, len(line)-2).Draw(t, "call")
+			result := rapid.IntRange(call+1, len(line)-1).Draw(t, "result")
 			// The ids repeat over threads, where they mean other calls.
 			toolID := "call-" + strconv.Itoa(pair)
 			addTool(&drafts[at[line[call].id]], "call", toolID)

@@ -15,7 +15,7 @@ func TestRecallIsThatOfTheNaiveModel(t *testing.T) {
 	m := newMemory(t)
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConversation(t, m)
-		for range 12 {
+		for range 8 {
 			c.requireWalk(t, m, c.drawRequest(t), rapid.Bool().Draw(t, "listing"))
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -502,4 +503,77 @@ func TestThreadsCreatedAtOnceHaveOneOwner(t *testing.T) {
 		}
 		require.Equal(t, 5, conflicts, "all of the one owner, none of the other")
 	}
+}
+
+func TestWritersOfAllKindsAtOnceFailOnlyForTheirOwnReasons(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	threadIDs := []string{"t1", "t2", "t3"}
+	anyThread := func() string { return threadIDs[rand.IntN(len(threadIDs))] }
+	anyIDs := func() []string {
+		list := make([]string, 1+rand.IntN(6))
+		for i := range list {
+			list[i] = "m" + strconv.Itoa(rand.IntN(12))
+		}
+		slices.Sort(list)
+		list = slices.Compact(list)
+		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list
+	}
+	writers := []func() error{
+		func() error {
+			var batch []recall.NewMessage
+			for _, id := range anyIDs() {
+				batch = append(batch, message(recall.NewMessage{ID: id, ThreadID: anyThread()}))
+			}
+			_, err := m.SaveMessages(ctx, batch, true)
+			return err
+		},
+		func() error {
+			_, err := m.SaveMessages(ctx, series(prefix(), 3, recall.NewMessage{ThreadID: anyThread()}), true)
+			return err
+		},
+		func() error {
+			var updates []recall.MessageUpdate
+			for _, id := range anyIDs() {
+				updates = append(updates, recall.MessageUpdate{ID: id, Content: withMetadata(`{"n":1}`)})
+			}
+			_, err := m.UpdateMessages(ctx, updates, "")
+			return err
+		},
+		func() error { _, err := m.DeleteMessages(ctx, anyIDs(), ""); return err },
+		func() error { _, err := m.DeleteThreadMessages(ctx, anyThread(), ""); return err },
+		func() error { return m.DeleteThread(ctx, anyThread(), "") },
+		func() error {
+			_, err := m.TransferThread(ctx, anyThread(), "", []string{resource, "bob"}[rand.IntN(2)])
+			return err
+		},
+		func() error {
+			_, err := m.UpdateThread(ctx, recall.ThreadUpdate{ID: anyThread(), Title: of("t")})
+			return err
+		},
+		func() error { return cloned(m, recall.ThreadClone{SourceID: anyThread()}) },
+		func() error {
+			_, err := m.CreateThread(ctx, recall.NewThread{ID: anyThread(), ResourceID: resource})
+			return err
+		},
+	}
+	for _, err := range together(8, func(i int) error {
+		for n := range 60 {
+			switch err := writers[(i+n)%len(writers)](); codeOf(err) {
+			case recall.CodeNotFound, recall.CodeForbidden, recall.CodeConflict:
+			default:
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}) {
+		require.NoError(t, err)
+	}
+	m.requireCounted(t)
+	m.requireIdle(t)
+	require.Empty(t, column[string](t, m, `
+		SELECT m.id FROM recall.messages AS m JOIN recall.threads AS t ON t.id = m.thread_id WHERE t.resource_id <> m.resource_id`))
 }

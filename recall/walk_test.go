@@ -211,7 +211,7 @@ func TestPageAndTotalAreOfOneSnapshotWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	c, stop := gather(t)
 	year := recall.DateRange{Start: of(epoch.Add(-time.Hour)), End: of(epoch.AddDate(1, 0, 0))}
-	for range 12 {
+	for range 8 {
 		for _, filter := range []recall.Filter{{}, {Metadata: map[string]any{"keep": true}}, {DateRange: year}} {
 			for _, scope := range []recall.Request{{ThreadID: "lasting-1"}, {ResourceID: resource}} {
 				in := scope
@@ -235,7 +235,7 @@ func TestPageAndTotalAreOfOneSnapshotWhileOthersWrite(t *testing.T) {
 func TestNoMessageIsTornWhileItIsTransferred(t *testing.T) {
 	t.Parallel()
 	c, stop := gather(t)
-	for range 50 {
+	for range 20 {
 		for _, in := range []recall.Request{
 			{ThreadID: "wandering"},
 			{ThreadID: "wandering", PerPage: of(recall.All), Filter: recall.Filter{Roles: []string{"user"}}},

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgrecall/pgrecall/bench/dataset"
 	"github.com/pgrecall/pgrecall/recall"
 	"github.com/pgrecall/pgrecall/server"
 )
@@ -72,6 +73,14 @@ type limitSettings struct {
 	MaxConnections    number `name:"max-connections" env:"PGRECALL_MAX_CONNECTIONS" default:"10" help:"Connections to the database."`
 }
 
+// benchSettings say what bench measures, and on how much.
+type benchSettings struct {
+	Scale    number `name:"scale" env:"PGRECALL_SCALE" default:"${bench_messages}" placeholder:"MESSAGES" help:"About how many messages to measure on."`
+	Duration span   `name:"duration" env:"PGRECALL_DURATION" default:"5s" help:"How long to measure each operation, as 5s."`
+	Rounds   number `name:"rounds" env:"PGRECALL_ROUNDS" default:"10" help:"In how many turns."`
+	Check    bool   `name:"check" env:"PGRECALL_CHECK" help:"Fail when an operation is out of all proportion, to its bare SQL or to a page of a small thread."`
+}
+
 // limits gives those that the memory keeps.
 func (s limitSettings) limits() recall.Limits {
 	return recall.Limits{
@@ -95,6 +104,7 @@ func defaults() kong.Vars {
 	limits := recall.DefaultLimits()
 	vars := kong.Vars{"request_time": server.DefaultRequestTimeout.String()}
 	for name, value := range map[string]int{
+		"bench_messages":  dataset.DefaultMessages,
 		"body_bytes":      server.DefaultBodyBytes,
 		"content_bytes":   limits.ContentBytes,
 		"metadata_bytes":  limits.MetadataBytes,

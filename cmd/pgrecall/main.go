@@ -24,6 +24,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Answer on HTTP."`
 	Migrate migrateCommand `cmd:"" help:"Change or show the version of the database's schema."`
 	Doctor  doctorCommand  `cmd:"" help:"Look for what keeps a database from being fit for use."`
+	Bench   benchCommand   `cmd:"" help:"Measure each operation over HTTP beside its bare SQL, in a database made and dropped for it."`
 	Version versionCommand `cmd:"" help:"Print the program's version."`
 }
 

@@ -86,11 +86,10 @@ BEGIN ATOMIC
             FROM recall.messages AS m
             WHERE recall.scope_keys(m.thread_id, m.resource_id) @> c.scope
                 AND recall.message_metadata(m.content) @@ c.predicate
-                AND m.created_at >= starts_at
-                AND m.created_at < ends_at
                 AND (cardinality(roles) = 0 OR m.role = ANY (roles))
             OFFSET 0
         ) AS f
+        WHERE f.created_at >= starts_at AND f.created_at < ends_at
     ),
     page AS MATERIALIZED (
         (
@@ -214,30 +213,47 @@ BEGIN ATOMIC
         FROM anchor AS a
         CROSS JOIN LATERAL recall.context_positions(a.thread_id, a.created_at, a.seq, a.before_count, a.after_count) AS c
     ),
-    -- What is shown and, with tool_call, the calls that belong to its tool results.
-    -- A message can have a result and make the next call, so this goes on.
+    -- The calls that belong to the tool results of what is shown, one row a
+    -- generation: a message can have a result and make the next call, so this goes
+    -- on. Arrays, since a row for each would need UNION against what was there
+    -- before, whose hash table is as large as the planner's guess: 7 ms to make.
     call AS (
-        SELECT s.created_at, s.thread_id, s.seq, false AS tool_call
+        SELECT
+            0 AS generation,
+            array_agg(s.thread_id) AS thread_ids,
+            array_agg(s.created_at) AS created_ats,
+            array_agg(s.seq) AS seqs
         FROM shown AS s
         WHERE keep_tool_pairs
-        UNION
-        SELECT f.created_at, r.thread_id, f.seq, true
+        UNION ALL
+        SELECT r.generation + 1, g.thread_ids, g.created_ats, g.seqs
         FROM call AS r
         CROSS JOIN LATERAL (
-            SELECT recall.tool_call_ids(m.content) AS ids
-            FROM recall.messages AS m
-            WHERE m.thread_id = r.thread_id AND m.seq = r.seq
-            OFFSET 0
-        ) AS result
-        CROSS JOIN LATERAL jsonb_array_elements(result.ids) AS k (id)
-        CROSS JOIN LATERAL (
-            SELECT m.created_at, m.seq
-            FROM recall.messages AS m
-            WHERE recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || r.thread_id]
-                AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
-                AND (m.created_at, m.seq) < (r.created_at, r.seq)
-            OFFSET 0
-        ) AS f
+            SELECT
+                array_agg(d.thread_id) AS thread_ids,
+                array_agg(d.created_at) AS created_ats,
+                array_agg(d.seq) AS seqs
+            FROM (
+                SELECT DISTINCT p.thread_id, f.created_at, f.seq
+                FROM unnest(r.thread_ids, r.created_ats, r.seqs) AS p (thread_id, created_at, seq)
+                CROSS JOIN LATERAL (
+                    SELECT recall.tool_call_ids(m.content) AS ids
+                    FROM recall.messages AS m
+                    WHERE m.thread_id = p.thread_id AND m.seq = p.seq
+                    OFFSET 0
+                ) AS result
+                CROSS JOIN LATERAL jsonb_array_elements(result.ids) AS k (id)
+                CROSS JOIN LATERAL (
+                    SELECT m.created_at, m.seq
+                    FROM recall.messages AS m
+                    WHERE recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || p.thread_id]
+                        AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
+                        AND (m.created_at, m.seq) < (p.created_at, p.seq)
+                    OFFSET 0
+                ) AS f
+            ) AS d
+        ) AS g
+        WHERE g.seqs IS NOT NULL
     ),
     picked AS (
         SELECT
@@ -255,9 +271,10 @@ BEGIN ATOMIC
             SELECT s.created_at, s.thread_id, s.seq, s.on_page, s.included, false AS tool_call, s.context_of, s.context_offset
             FROM shown AS s
             UNION ALL
-            SELECT c.created_at, c.thread_id, c.seq, false, false, true, NULL, NULL
+            SELECT u.created_at, u.thread_id, u.seq, false, false, true, NULL, NULL
             FROM call AS c
-            WHERE c.tool_call
+            CROSS JOIN LATERAL unnest(c.thread_ids, c.created_ats, c.seqs) AS u (thread_id, created_at, seq)
+            WHERE c.generation > 0
         ) AS p
         GROUP BY p.created_at, p.thread_id, p.seq
     )

@@ -1,0 +1,235 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pgrecall/pgrecall/db"
+	"github.com/pgrecall/pgrecall/db/dbtest"
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+// migrationNames gives the names of all migrations, in order.
+func migrationNames(t *testing.T) []string {
+	names, err := fs.Glob(db.Migrations, "*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	return names
+}
+
+// fixtures hold a row for every table, in an order in which they can go in.
+var fixtures = []struct{ table, insert string }{
+	{"threads", `INSERT INTO recall.threads (id, resource_id, title, title_source, metadata, message_count, last_seq, created_at, updated_at)
+		VALUES ('t', 'r', 'Title', 'user', '{"a": 1}', 1, 1, now(), now())`},
+	{"messages", `INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at)
+		VALUES ('m', 't', 'r', 1, 'user', '{"format": 2, "parts": [], "metadata": {"a": 1}}', now(), now())`},
+	{"resources", `INSERT INTO recall.resources (id, working_memory, metadata, created_at, updated_at)
+		VALUES ('r', 'Likes tea.', '{"a": 1}', now(), now())`},
+	{"agents", `INSERT INTO recall.agents (id, config, created_at, updated_at)
+		VALUES ('a', '{"lastMessages": 10}', now(), now())`},
+}
+
+// ours leaves out the table of versions, which is goose's.
+const ours = `c.relnamespace = 'recall'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'goose_db_version'`
+
+func fill(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	var filled []string
+	for _, fixture := range fixtures {
+		exec(t, conn, fixture.insert)
+		filled = append(filled, fixture.table)
+	}
+	tables := texts(t, conn, `SELECT c.relname::text FROM pg_class AS c WHERE `+ours)
+	assert.ElementsMatch(t, tables, filled, "every table has a fixture")
+}
+
+// texts gives the one column of a query.
+func texts(t *testing.T, conn *pgx.Conn, query string, args ...any) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), query, args...)
+	require.NoError(t, err, query)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err, query)
+	return list
+}
+
+func TestMigrationsGoUpDownAndUpWithRowsInEveryTable(t *testing.T) {
+	t.Parallel()
+	address := dbtest.EmptyURL(t)
+	all := migrationNames(t)
+
+	applied, err := db.Migrate(t.Context(), address)
+	require.NoError(t, err)
+	assert.Equal(t, all, applied)
+	fill(t, connect(t, address))
+
+	for i := len(all) - 1; i >= 0; i-- {
+		undone, err := db.MigrateDown(t.Context(), address)
+		require.NoError(t, err)
+		require.Equal(t, all[i], undone)
+	}
+	undone, err := db.MigrateDown(t.Context(), address)
+	require.NoError(t, err)
+	assert.Empty(t, undone, "nothing is left to take back")
+
+	applied, err = db.Migrate(t.Context(), address)
+	require.NoError(t, err)
+	assert.Equal(t, all, applied)
+	fill(t, connect(t, address))
+}
+
+func TestMigrationsTakenBackLeaveNothingButTheVersions(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	for range migrationNames(t) {
+		_, err := db.MigrateDown(t.Context(), address)
+		require.NoError(t, err)
+	}
+	left := texts(t, connect(t, address), `
+		SELECT pg_describe_object(d.classid, d.objid, 0)
+		FROM pg_depend AS d
+		WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = 'recall'::regnamespace`)
+	assert.ElementsMatch(t, []string{"table recall.goose_db_version", "sequence recall.goose_db_version_id_seq"}, left)
+}
+
+func TestMigrationsStartedAtOnceAreAppliedOnce(t *testing.T) {
+	t.Parallel()
+	address := dbtest.EmptyURL(t)
+	const processes = 3
+	var together sync.WaitGroup
+	applied := make([][]string, processes)
+	for i := range processes {
+		together.Go(func() {
+			var err error
+			applied[i], err = db.Migrate(context.Background(), address)
+			assert.NoError(t, err)
+		})
+	}
+	together.Wait()
+	var all []string
+	for _, names := range applied {
+		all = append(all, names...)
+	}
+	assert.ElementsMatch(t, migrationNames(t), all)
+	versions := texts(t, connect(t, address), `SELECT version_id::text FROM recall.goose_db_version WHERE version_id > 0 ORDER BY id`)
+	assert.Len(t, versions, len(all), "each is noted once")
+}
+
+func TestStatusOfAnEmptyDatabaseNamesAllMigrationsAndCreatesNothing(t *testing.T) {
+	t.Parallel()
+	address := dbtest.EmptyURL(t)
+	status, err := db.Status(t.Context(), address)
+	require.NoError(t, err)
+	assert.Equal(t, db.SchemaStatus{Latest: int64(len(migrationNames(t))), Pending: migrationNames(t)}, status)
+	assert.Empty(t, texts(t, connect(t, address), `SELECT nspname::text FROM pg_namespace WHERE nspname = 'recall'`))
+}
+
+func TestMigrateDownOnAnEmptyDatabaseFindsNothing(t *testing.T) {
+	t.Parallel()
+	undone, err := db.MigrateDown(t.Context(), dbtest.EmptyURL(t))
+	require.NoError(t, err)
+	assert.Empty(t, undone)
+}
+
+func TestStatusOfADatabaseThatIsBehindNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	status, err := db.Status(t.Context(), address)
+	require.NoError(t, err)
+	assert.Equal(t, status.Latest, status.Current)
+	assert.Empty(t, status.Pending)
+
+	undone, err := db.MigrateDown(t.Context(), address)
+	require.NoError(t, err)
+	status, err = db.Status(t.Context(), address)
+	require.NoError(t, err)
+	assert.Less(t, status.Current, status.Latest)
+	assert.Equal(t, []string{undone}, status.Pending)
+}
+
+// serverGrants is all that a role needs to serve a schema that another migrates.
+const serverGrants = `
+	GRANT USAGE ON SCHEMA recall TO %[1]s;
+	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA recall TO %[1]s`
+
+func TestTheServerWorksUnderARoleThatCannotCreateAnything(t *testing.T) {
+	t.Parallel()
+	address := dbtest.EmptyURL(t)
+	owner := connect(t, address)
+	migrator, server := createRole(t, owner, address, "migrator"), createRole(t, owner, address, "server")
+	exec(t, owner, fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s", identifier(databaseOf(t, address)), migrator.name))
+
+	_, err := db.Migrate(t.Context(), migrator.url)
+	require.NoError(t, err)
+	exec(t, connect(t, migrator.url), fmt.Sprintf(serverGrants, server.name))
+
+	status, err := db.Status(t.Context(), server.url)
+	require.NoError(t, err)
+	assert.Empty(t, status.Pending)
+	_, err = db.Migrate(t.Context(), server.url)
+	require.NoError(t, err, "there is nothing to create")
+	useAll(t, recall.New(dbtest.Open(t, server.url), recall.DefaultLimits()))
+
+	for _, create := range []string{
+		"CREATE TABLE recall.mine (id text)",
+		"CREATE INDEX ON recall.messages (role)",
+		"CREATE SCHEMA mine",
+		"DROP FUNCTION recall.new_id()",
+	} {
+		_, err := connect(t, server.url).Exec(t.Context(), create)
+		var refused *pgconn.PgError
+		require.ErrorAs(t, err, &refused, create)
+		assert.Equal(t, "42501", refused.Code, create)
+	}
+}
+
+type role struct{ name, url string }
+
+// createRole makes a role of the test's own with a way to connect as it.
+func createRole(t *testing.T, owner *pgx.Conn, address, name string) role {
+	name = databaseOf(t, address) + "_" + name
+	name = name[len(name)-min(len(name), 40):]
+	const password = "secret"
+	exec(t, owner, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", identifier(name), password))
+	t.Cleanup(func() {
+		// owner's connection is closed by now, and t's context over.
+		conn, err := pgx.Connect(context.Background(), address)
+		require.NoError(t, err)
+		defer conn.Close(context.Background())
+		_, err = conn.Exec(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", identifier(name)))
+		assert.NoError(t, err)
+	})
+	as, err := url.Parse(address)
+	require.NoError(t, err)
+	as.User = url.UserPassword(name, password)
+	return role{identifier(name), as.String()}
+}
+
+func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+func databaseOf(t *testing.T, address string) string {
+	parsed, err := url.Parse(address)
+	require.NoError(t, err)
+	return strings.TrimPrefix(parsed.Path, "/")
+}
+
+// useAll calls every method of the memory that runs a statement of its own.
+func useAll(t *testing.T, memory *recall.Memory) {
+	ctx := t.Context()
+	require.NoError(t, memory.Ready(ctx))
+	_, err := memory.CreateThread(ctx, recall.NewThread{ID: "early", ResourceID: "resource-000000"})
+	require.NoError(t, err)
+	_, err = memory.UpdateThread(ctx, recall.ThreadUpdate{ID: "early", Title: ptr("Early")})
+	require.NoError(t, err)
+	prepareAll(t, memory)
+}

@@ -1,0 +1,323 @@
+package db_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pgrecall/pgrecall/bench/dataset"
+	"github.com/pgrecall/pgrecall/db/dbtest"
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+const (
+	perPage   = 20
+	batchSize = 20
+	// deepPage is a page near the end of the large thread, whichever end the walk
+	// began at.
+	deepPage = 950
+
+	// What a look-up by a key touches: a page a level, and the row's.
+	lookUp = 5
+	// matches is how many messages of the large thread the rare values have, and
+	// matchesOfOthers how many of a small thread have one of the two.
+	matches         = dataset.LargestThread / dataset.RareEvery
+	matchesOfOthers = dataset.ThreadMessages / 2
+	// smallThreadsOfResource is how many small threads the large one's owner has.
+	smallThreadsOfResource = 5
+
+	// wholeThread serves a statement that reads all messages of a thread: sorting
+	// some hundred rows costs no more than reading them in order.
+	wholeThread = "messages_thread_order_idx|messages_thread_id_seq_key"
+	// ofResource likewise all threads of a resource, which their total counts.
+	ofResource = "threads_resource_created_at_idx|threads_resource_updated_at_idx"
+)
+
+var (
+	large    = dataset.ThreadID(0)
+	small    = dataset.ThreadID(7)
+	resource = dataset.ResourceID(0)
+)
+
+// operationsOn gives the operations that are judged, each of which leaves the
+// data as they were.
+func operationsOn(t *testing.T, url string) []operation {
+	memory := recall.New(dbtest.Open(t, url), recall.DefaultLimits())
+	var all []operation
+	for _, list := range [][]operation{
+		pages(t, memory), filters(t, memory), includes(t, memory), threadLists(), writes(), clones(t, memory),
+	} {
+		all = append(all, list...)
+	}
+	return all
+}
+
+func recalling(name string, request recall.Request, costs ...cost) operation {
+	return operation{name, func(ctx context.Context, m *recall.Memory) error {
+		_, err := m.Recall(ctx, request)
+		return err
+	}, costs}
+}
+
+// cursorAt gives the cursor that follows a page far from where the walk began.
+func cursorAt(t *testing.T, memory *recall.Memory, request recall.Request) recall.Request {
+	deep := request
+	deep.PerPage, deep.Page = ptr(perPage), ptr(deepPage)
+	result, err := memory.Recall(t.Context(), deep)
+	require.NoError(t, err)
+	require.NotEmpty(t, result.NextCursor)
+	request.PerPage, request.Cursor = ptr(perPage), &result.NextCursor
+	return request
+}
+
+// pageCost is that of a page alone: a row more than asked for, and the thread.
+func pageCost() cost {
+	return cost{
+		statement: "MessagePage", indexes: []string{"messages_thread_order_idx", "threads_pkey"},
+		rows: perPage + 2, blocks: perPage + 4*lookUp,
+	}
+}
+
+// recallCost is that of a recall with found positions and shown messages: each
+// position is an entry of an index, each message a look-up.
+func recallCost(found, shown int, indexes ...string) cost {
+	return cost{
+		statement: "MessageRecall", indexes: append(indexes, "messages_thread_id_seq_key"),
+		rows: found + 2*shown + lookUp, blocks: 2*found + 2*lookUp*shown + 4*lookUp,
+	}
+}
+
+func pages(t *testing.T, memory *recall.Memory) []operation {
+	sized := func(r recall.Request) recall.Request { r.PerPage = ptr(perPage); return r }
+	deep := func(r recall.Request) recall.Request { return cursorAt(t, memory, r) }
+	ascending := func(r recall.Request) recall.Request { r.Direction = recall.Ascending; return r }
+	// Something beside the page sends it through the statement for everything.
+	paired := func(r recall.Request) recall.Request { r.KeepToolPairs = true; return r }
+	byThread, byResource := recall.Request{ThreadID: large}, recall.Request{ResourceID: resource, SkipTotal: true}
+
+	pairs := recallCost(perPage+1, 2*perPage, "messages_thread_order_idx", "messages_content_idx")
+	pageOfResource := recallCost(perPage+1, perPage, "messages_resource_order_idx")
+	skipping := recallCost(deepPage*perPage+perPage+1, perPage, "messages_thread_order_idx")
+	return []operation{
+		recalling("newest page", sized(byThread), pageCost()),
+		recalling("oldest page", sized(ascending(byThread)), pageCost()),
+		recalling("page of a small thread", recall.Request{ThreadID: small, PerPage: ptr(perPage)}, pageCost()),
+		recalling("deep page by cursor", deep(byThread), pageCost()),
+		recalling("deep page by cursor from the oldest", deep(ascending(byThread)), pageCost()),
+		recalling("tool pairs of a page", paired(sized(byThread)), pairs),
+		recalling("tool pairs of a deep page by cursor", paired(deep(byThread)), pairs),
+		recalling("tool pairs of a deep page by cursor from the oldest", paired(deep(ascending(byThread))), pairs),
+		recalling("deep page by number", recall.Request{ThreadID: large, PerPage: ptr(perPage), Page: ptr(deepPage)}, skipping),
+		recalling("page of a resource", sized(byResource), pageOfResource),
+		recalling("oldest page of a resource", sized(ascending(byResource)), pageOfResource),
+		recalling("deep page of a resource by cursor", deep(byResource), pageOfResource),
+		recalling("deep page of a resource by cursor from the oldest", deep(ascending(byResource)), pageOfResource),
+	}
+}
+
+func filters(t *testing.T, memory *recall.Memory) []operation {
+	filtered := func(filter recall.Filter) recall.Request {
+		return recall.Request{ThreadID: large, PerPage: ptr(perPage), Filter: filter}
+	}
+	pair := func(key, value string) recall.Filter { return recall.Filter{Metadata: map[string]any{key: value}} }
+	where := func(key string, condition any) recall.Filter {
+		return recall.Filter{Where: map[string]any{key: condition}}
+	}
+	inResource := recall.Request{ResourceID: resource, PerPage: ptr(perPage), Filter: pair(dataset.TopicKey, dataset.TopicValue)}
+
+	// The index itself is read in the lists of its keys, whose pages hold thousands.
+	matching := func(matches int) cost { return recallCost(matches+20, perPage, "messages_content_idx") }
+	either := []any{
+		map[string]any{dataset.FlagKey: dataset.FlagValue},
+		map[string]any{dataset.TopicKey: dataset.TopicValue},
+	}
+	old := atPosition(t, memory, deepPage*perPage)
+	return []operation{
+		recalling("metadata", filtered(pair(dataset.FlagKey, dataset.FlagValue)), matching(matches)),
+		recalling("metadata that is rare in the thread only", filtered(pair(dataset.TopicKey, dataset.TopicValue)), matching(matches)),
+		recalling("metadata in a resource", inResource, matching(matches+smallThreadsOfResource*matchesOfOthers)),
+		recalling("where equal", filtered(where(dataset.FlagKey, dataset.FlagValue)), matching(matches)),
+		recalling("where one of", filtered(where(dataset.TopicKey, map[string]any{"$in": []any{"none", dataset.TopicValue}})), matching(matches)),
+		recalling("where either", filtered(where("$or", either)), matching(2*matches)),
+		// No index knows more than the scope here, but the scope it knows.
+		recalling("where greater", filtered(where("n", map[string]any{"$gte": 10})), matching(dataset.LargestThread)),
+		recalling("role", filtered(recall.Filter{Roles: []string{"user"}}), matching(dataset.LargestThread)),
+		recalling("dates", filtered(recall.Filter{DateRange: recall.DateRange{
+			Start: ptr(old.Messages[0].CreatedAt), End: ptr(old.Messages[perPage-1].CreatedAt),
+		}}), recallCost(3*perPage, perPage, "messages_thread_order_idx")),
+		recalling("what is older than a date", recall.Request{
+			ThreadID: large, PerPage: ptr(perPage), SkipTotal: true,
+			Filter: recall.Filter{DateRange: recall.DateRange{End: ptr(old.Messages[0].CreatedAt)}},
+		}, recallCost(perPage+1, perPage, "messages_thread_order_idx")),
+		recalling("what is newer than a date, oldest first", recall.Request{
+			ThreadID: large, PerPage: ptr(perPage), SkipTotal: true, Direction: recall.Ascending,
+			Filter: recall.Filter{DateRange: recall.DateRange{Start: ptr(old.Messages[0].CreatedAt)}},
+		}, recallCost(perPage+1, perPage, "messages_thread_order_idx")),
+	}
+}
+
+// atPosition gives a page of the large thread, newest first from a position.
+func atPosition(t *testing.T, memory *recall.Memory, position int) recall.Result {
+	page, err := memory.Recall(t.Context(), recall.Request{ThreadID: large, PerPage: ptr(perPage), Page: ptr(position / perPage)})
+	require.NoError(t, err)
+	require.Len(t, page.Messages, perPage)
+	return page
+}
+
+func includes(t *testing.T, memory *recall.Memory) []operation {
+	old := atPosition(t, memory, deepPage*perPage).Messages
+	including := func(width, items int) recall.Request {
+		request := recall.Request{ThreadID: large, KeepToolPairs: width == 0}
+		for _, message := range old[:items] {
+			request.Include = append(request.Include, recall.Include{ID: message.ID, Previous: ptr(width), Next: ptr(width)})
+		}
+		return request
+	}
+	// Both ways the index gives one entry more than is asked for.
+	around := func(width, items int) cost {
+		found := items * (lookUp + 2*(width+1+lookUp))
+		return recallCost(found, items*(2*width+1), "messages_thread_order_idx")
+	}
+	withPage := including(2, 1)
+	withPage.PerPage = ptr(perPage)
+	pagedToo := around(2, 1)
+	pagedToo.rows += 4 * perPage
+	pagedToo.blocks += 2 * lookUp * perPage
+	return []operation{
+		recalling("include", including(2, 1), around(2, 1)),
+		recalling("include ten", including(2, 10), around(2, 10)),
+		recalling("include with the widest context", including(200, 2), around(200, 2)),
+		recalling("include beside a page", withPage, pagedToo),
+		recalling("tool pairs of included messages", including(0, 10), recallCost(10*lookUp, 20, "messages_content_idx")),
+	}
+}
+
+func threadLists() []operation {
+	var operations []operation
+	for _, order := range []struct {
+		by    recall.ThreadOrder
+		index string
+	}{
+		{recall.ByCreatedAt, "threads_created_at_idx"},
+		{recall.ByUpdatedAt, "threads_updated_at_idx"},
+	} {
+		for _, direction := range []recall.Direction{recall.Ascending, recall.Descending} {
+			threads := skewed.Threads + skewed.EmptyThreads + 1
+			ofOne := threads/skewed.Resources + 1
+			operations = append(operations,
+				listing(recall.ThreadListing{OrderBy: order.by, Direction: direction, PerPage: perPage}, cost{
+					statement: "ThreadList", indexes: []string{order.index}, countsThreads: true,
+					rows: threads + perPage + 100, blocks: threads/10 + 2*perPage,
+				}),
+				listing(recall.ThreadListing{OrderBy: order.by, Direction: direction, PerPage: perPage, ResourceID: resource}, cost{
+					statement: "ThreadList", indexes: []string{ofResource},
+					rows: 2*ofOne + perPage, blocks: 2*ofOne + 2*perPage + 4*lookUp,
+				}),
+			)
+		}
+	}
+	return operations
+}
+
+func listing(in recall.ThreadListing, c cost) operation {
+	name := "threads of " + in.ResourceID + " by " + string(in.OrderBy) + " " + string(in.Direction)
+	return operation{name, func(ctx context.Context, m *recall.Memory) error {
+		_, err := m.ListThreads(ctx, in)
+		return err
+	}, []cost{c}}
+}
+
+func lookUps(statement string, n int, indexes ...string) cost {
+	return cost{statement: statement, indexes: indexes, rows: 2*n + 2, blocks: (n + 2) * 2 * lookUp}
+}
+
+// storing is the cost of rows that go into all indexes.
+func storing(statement string, n int, indexes ...string) cost {
+	c := lookUps(statement, n, indexes...)
+	c.rows, c.blocks = 3*n+2, (n+1)*60
+	return c
+}
+
+func writes() []operation {
+	saved := newMessages("saved", large)
+	var ids []string
+	var updates []recall.MessageUpdate
+	for _, message := range saved {
+		ids = append(ids, message.ID)
+		updates = append(updates, recall.MessageUpdate{ID: message.ID, Content: []byte(`{"metadata":{"channel":"mail"}}`)})
+	}
+	lock := lookUps("ThreadLockMany", 1, "threads_pkey")
+	lockOfMessages := lookUps("ThreadLockManyOfMessages", batchSize, "messages_pkey", "threads_pkey")
+	return []operation{
+		{"save", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.SaveMessages(ctx, saved, true)
+			return err
+		}, []cost{lookUps("ThreadCreateMany", 1), lock, storing("MessageSaveMany", batchSize, "messages_pkey", "threads_pkey")}},
+		{"save again", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.SaveMessages(ctx, saved, false)
+			return err
+		}, []cost{lock, storing("MessageSaveMany", batchSize, "messages_pkey", "threads_pkey")}},
+		{"update messages", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.UpdateMessages(ctx, updates, "")
+			return err
+		}, []cost{lockOfMessages, storing("MessageUpdateMany", batchSize, "messages_pkey", "threads_pkey")}},
+		{"delete messages", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.DeleteMessages(ctx, ids, "")
+			return err
+		}, []cost{lockOfMessages, lookUps("MessageDeleteMany", batchSize, "messages_pkey", "threads_pkey")}},
+		{"update a thread", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.UpdateThread(ctx, recall.ThreadUpdate{ID: small, Title: ptr("Conversation 7")})
+			return err
+		}, []cost{storing("ThreadUpdate", 1, "threads_pkey")}},
+		{"create a thread that exists", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.CreateThread(ctx, recall.NewThread{ID: large, ResourceID: resource})
+			return err
+		}, []cost{lookUps("ThreadCreate", 1), storing("ThreadOverwrite", 1, "threads_pkey")}},
+	}
+}
+
+func clones(t *testing.T, memory *recall.Memory) []operation {
+	var some []string
+	for _, message := range atPosition(t, memory, deepPage*perPage).Messages {
+		some = append(some, message.ID)
+	}
+	copying := func(name string, in recall.ThreadClone, c cost) []operation {
+		in.ID = "clone"
+		return []operation{
+			{name, func(ctx context.Context, m *recall.Memory) error {
+				_, err := m.CloneThread(ctx, in)
+				return err
+			}, []cost{c}},
+			{"delete a thread", func(ctx context.Context, m *recall.Memory) error { return m.DeleteThread(ctx, "clone", "") },
+				[]cost{lookUps("ThreadDelete", 1, "threads_pkey")}},
+		}
+	}
+	copied := storing("ThreadClone", dataset.ThreadMessages, wholeThread, "threads_pkey")
+	get := lookUps("ThreadGet", 1, "threads_pkey")
+	emptied := lookUps("MessageDeleteByThread", dataset.ThreadMessages, wholeThread, "threads_pkey")
+	operations := copying("clone", recall.ThreadClone{SourceID: small}, copied)
+	inBetween := []operation{
+		{"transfer", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.TransferThread(ctx, "clone", "", "another")
+			return err
+		}, []cost{storing("ThreadTransfer", 1, "threads_pkey")}},
+		{"list clones", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.Clones(ctx, small, "")
+			return err
+		}, []cost{get, lookUps("ThreadListClones", 1, "threads_source_thread_id_idx")}},
+		{"clone history", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.CloneHistory(ctx, "clone", "")
+			return err
+		}, []cost{get, lookUps("ThreadListCloneHistory", 4, "threads_pkey")}},
+		{"empty a thread", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.DeleteThreadMessages(ctx, "clone", "")
+			return err
+		}, []cost{lookUps("ThreadLockMany", 1, "threads_pkey"), get, emptied}},
+	}
+	operations = append(operations[:1:1], append(inBetween, operations[1])...)
+	operations = append(operations, copying("clone the newest of a large thread",
+		recall.ThreadClone{SourceID: large, MessageLimit: ptr(dataset.ThreadMessages)}, copied)...)
+	return append(operations, copying("clone chosen messages of a large thread",
+		recall.ThreadClone{SourceID: large, MessageIDs: some}, storing("ThreadClone", perPage, "messages_pkey", "threads_pkey"))...)
+}
