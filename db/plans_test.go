@@ -68,7 +68,7 @@ func TestAPlanMadeOnEmptyTablesIsRightWhenTheyHaveGrown(t *testing.T) {
 			prepareAll(t, recall.New(pool, recall.DefaultLimits()))
 			explainer.Take()
 			require.NoError(t, dataset.Load(t.Context(), owner, skewed, nil))
-			judgeAll(t, pool, mode, explainer, operationsOn(t, url))
+			judgeAll(t, pool, mode, explainer, slices.DeleteFunc(operationsOn(t, url), func(o operation) bool { return o.estimated }))
 		})
 	}
 }
@@ -143,6 +143,8 @@ type operation struct {
 	name string
 	do   func(context.Context, *recall.Memory) error
 	cost []cost
+	// estimated needs statistics for the right choice between two indexes.
+	estimated bool
 }
 
 // cost is what one statement must read and may touch.

@@ -140,6 +140,7 @@ grown AS (
         GROUP BY i.thread_id
     ) AS g
     WHERE t.id = g.thread_id
+        AND t.id = ANY ($2::text[]) -- bounds what is read, whatever the join
 )
 SELECT
     i.n::bigint AS n,
@@ -220,6 +221,7 @@ changed AS (
         updated_at = date_trunc('milliseconds', statement_timestamp())
     FROM input AS i
     WHERE m.id = i.id
+        AND m.id = ANY ($1::text[]) -- bounds what is read, whatever the join
         AND ($5::text = '' OR m.resource_id = $5::text)
     RETURNING m.id, m.thread_id, m.resource_id, m.role, m.type, m.content, m.created_at, i.n
 ),

@@ -40,8 +40,9 @@ chosen AS MATERIALIZED (
         UNION ALL
         (
             SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at
-            FROM recall.messages AS c
-            WHERE $3::boolean AND c.id = ANY ($7::text[])
+            FROM (SELECT DISTINCT u.id FROM unnest($7::text[]) AS u (id)) AS i
+            CROSS JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS c
+            WHERE $3::boolean
                 AND c.thread_id = $1::text
                 AND c.created_at >= coalesce($4::timestamptz, '-infinity')
                 AND c.created_at < coalesce($5::timestamptz, 'infinity')
@@ -482,14 +483,14 @@ WITH RECURSIVE ancestor AS (
     UNION ALL
     SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
-    JOIN recall.threads AS t ON t.id = a.source_thread_id
+    CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at FROM recall.threads AS h WHERE h.id = a.source_thread_id OFFSET 0) AS t
     WHERE cardinality(a.path) < $3::integer
         AND t.id <> ALL (a.path)
         AND ($2::text = '' OR t.resource_id = $2::text)
 )
 SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
 FROM ancestor AS a
-JOIN recall.threads AS t ON t.id = a.id
+CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at FROM recall.threads AS h WHERE h.id = a.id OFFSET 0) AS t
 ORDER BY cardinality(a.path) DESC
 `
 

@@ -261,19 +261,21 @@ func (c *conversation) drawRequest(t *rapid.T) recall.Request {
 
 func drawFilter(t *rapid.T) recall.Filter {
 	var filter recall.Filter
-	if rapid.Bool().Draw(t, "dated") {
+	only := rapid.SampledFrom([]string{"", "", "date", "metadata", "where"}).Draw(t, "only")
+	may := func(part string) bool { return only == part || only == "" && rapid.Bool().Draw(t, part+"?") }
+	if may("date") {
 		filter.DateRange = recall.DateRange{
 			Start: optional(t, "start", bounds()), End: optional(t, "end", bounds()),
 			StartExclusive: rapid.Bool().Draw(t, "startExclusive"), EndExclusive: rapid.Bool().Draw(t, "endExclusive"),
 		}
 	}
-	if rapid.Bool().Draw(t, "paired") {
+	if may("metadata") {
 		filter.Metadata = pairs().Draw(t, "metadata")
 	}
-	if rapid.Bool().Draw(t, "where?") {
+	if may("where") {
 		filter.Where = wheres(2).Draw(t, "where")
 	}
-	if rapid.IntRange(0, 3).Draw(t, "roles?") == 0 {
+	if only == "" && rapid.IntRange(0, 3).Draw(t, "roles?") == 0 {
 		filter.Roles = rapid.SliceOfN(rapid.SampledFrom([]string{"user", "assistant", "tool", "system"}), 0, 2).Draw(t, "roles")
 	}
 	return filter

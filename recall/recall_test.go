@@ -3,6 +3,7 @@ package recall_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -159,6 +160,48 @@ func TestIncludeGivesTheNeighboursInTheThreadsOrder(t *testing.T) {
 	require.Equal(t, int64(0), *alone.Total)
 	require.Equal(t, 0, alone.PerPage)
 	require.False(t, alone.HasMore)
+}
+
+func TestDateRangeEndsBesideAndBetweenMilliseconds(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	messages := series("m", 4, recall.NewMessage{})
+	for i := range messages {
+		messages[i].CreatedAt = epoch.Add(time.Duration(i+1) * time.Millisecond)
+	}
+	m.save(t, messages...)
+	at := func(microseconds int) *time.Time { return of(epoch.Add(time.Duration(microseconds) * time.Microsecond)) }
+	for name, one := range map[string]struct {
+		in   recall.DateRange
+		want []string
+	}{
+		"both ends are in":             {recall.DateRange{Start: at(2000), End: at(3000)}, []string{"m2", "m3"}},
+		"the start is out":             {recall.DateRange{Start: at(2000), End: at(3000), StartExclusive: true}, []string{"m3"}},
+		"the end is out":               {recall.DateRange{Start: at(2000), End: at(3000), EndExclusive: true}, []string{"m2"}},
+		"both ends are out":            {recall.DateRange{Start: at(2000), End: at(3000), StartExclusive: true, EndExclusive: true}, nil},
+		"just after the start":         {recall.DateRange{Start: at(2001)}, []string{"m3", "m4"}},
+		"just after the start, out":    {recall.DateRange{Start: at(2001), StartExclusive: true}, []string{"m3", "m4"}},
+		"just before the start":        {recall.DateRange{Start: at(1999)}, []string{"m2", "m3", "m4"}},
+		"just before the start, out":   {recall.DateRange{Start: at(1999), StartExclusive: true}, []string{"m2", "m3", "m4"}},
+		"just after the end":           {recall.DateRange{End: at(3001)}, []string{"m1", "m2", "m3"}},
+		"just after the end, out":      {recall.DateRange{End: at(3001), EndExclusive: true}, []string{"m1", "m2", "m3"}},
+		"just before the end":          {recall.DateRange{End: at(2999)}, []string{"m1", "m2"}},
+		"just before the end, out":     {recall.DateRange{End: at(2999), EndExclusive: true}, []string{"m1", "m2"}},
+		"the end before the start":     {recall.DateRange{Start: at(3000), End: at(2000)}, nil},
+		"ends without a time are none": {recall.DateRange{StartExclusive: true, EndExclusive: true}, []string{"m1", "m2", "m3", "m4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, in := range []recall.Request{{ThreadID: thread}, {ResourceID: resource}} {
+				in.Filter.DateRange = one.in
+				for _, roles := range [][]string{nil, {"user"}} {
+					in.Filter.Roles = roles
+					got := m.recall(t, in)
+					require.Equal(t, append([]string{}, one.want...), ids(got.Messages))
+					require.Equal(t, int64(len(one.want)), *got.Total)
+				}
+			}
+		})
+	}
 }
 
 func TestFilterComparesValueAndType(t *testing.T) {

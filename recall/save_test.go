@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/pgrecall/pgrecall/db/dbtest"
 	"github.com/pgrecall/pgrecall/recall"
 )
 
@@ -41,6 +42,7 @@ func TestSavesOfTheSameIDsInOppositeOrderAllSucceed(t *testing.T) {
 	require.Equal(t, newIDs(messages), ids(m.stored(t, thread)))
 	m.requireSequence(t, thread, 100)
 	m.requireCounted(t)
+	m.requireNoDeadlock(t)
 }
 
 // requireSequence checks that the positions of a thread are 1 to n.
@@ -57,23 +59,45 @@ func (m memory) requireSequence(t must, threadID string, n int) {
 func TestSavesOverThreadsInOppositeOrderAllSucceed(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
-	var messages []recall.NewMessage
-	for i := range 8 {
-		messages = append(messages, series(fmt.Sprintf("t%d-", i), 5, recall.NewMessage{ThreadID: "thread-" + strconv.Itoa(i)})...)
-	}
 	save := func(messages []recall.NewMessage) func(int) error {
 		return func(int) error {
 			_, err := m.SaveMessages(ctx, messages, true)
 			return err
 		}
 	}
-	for _, err := range together(15, save(messages), save(reversed(messages))) {
-		require.NoError(t, err)
-	}
-	for i := range 8 {
-		m.requireSequence(t, "thread-"+strconv.Itoa(i), 5)
+	for round := range 12 { // the threads are new in each
+		var messages []recall.NewMessage
+		for i := range 8 {
+			name := fmt.Sprintf("t%d-%d", round, i)
+			messages = append(messages, series(name+"-", 3, recall.NewMessage{ThreadID: name})...)
+		}
+		for _, err := range together(4, save(messages), save(reversed(messages))) {
+			require.NoError(t, err)
+		}
+		for i := range 8 {
+			m.requireSequence(t, fmt.Sprintf("t%d-%d", round, i), 3)
+		}
 	}
 	m.requireCounted(t)
+	m.requireNoDeadlock(t)
+}
+
+// requireNoDeadlock checks that PostgreSQL had no deadlock to resolve in the
+// database. It closes the pool, since connections report what they counted at
+// their end.
+func (m memory) requireNoDeadlock(t *testing.T) {
+	t.Helper()
+	address := m.pool.Config().ConnString()
+	m.pool.Close()
+	observer := memoryOn(dbtest.Open(t, address))
+	alone := func() bool {
+		var others int
+		observer.scan(t, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`, nil, &others)
+		return others == 0
+	}
+	require.Eventually(t, alone, 10*time.Second, 5*time.Millisecond)
+	require.Equal(t, []int64{0}, column[int64](t, observer, `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`))
 }
 
 func TestSavesOfTheSameIDsIntoTwoThreadsHaveOneWinner(t *testing.T) {
@@ -107,6 +131,7 @@ func TestSavesOfTheSameIDsIntoTwoThreadsHaveOneWinner(t *testing.T) {
 		require.Empty(t, column[string](t, m, `SELECT id FROM recall.threads WHERE id = $1`, loser), "nothing of the loser stays")
 	}
 	m.requireCounted(t)
+	m.requireNoDeadlock(t)
 }
 
 func TestIDInAnotherThreadIsAConflictAndMovesNothing(t *testing.T) {

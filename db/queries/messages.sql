@@ -83,6 +83,7 @@ grown AS (
         GROUP BY i.thread_id
     ) AS g
     WHERE t.id = g.thread_id
+        AND t.id = ANY (@thread_ids::text[]) -- bounds what is read, whatever the join
 )
 SELECT
     i.n::bigint AS n,
@@ -115,6 +116,7 @@ changed AS (
         updated_at = date_trunc('milliseconds', statement_timestamp())
     FROM input AS i
     WHERE m.id = i.id
+        AND m.id = ANY (@ids::text[]) -- bounds what is read, whatever the join
         AND (@resource_id::text = '' OR m.resource_id = @resource_id::text)
     RETURNING m.id, m.thread_id, m.resource_id, m.role, m.type, m.content, m.created_at, i.n
 ),

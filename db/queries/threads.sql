@@ -234,14 +234,14 @@ WITH RECURSIVE ancestor AS (
     UNION ALL
     SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
-    JOIN recall.threads AS t ON t.id = a.source_thread_id
+    CROSS JOIN LATERAL (SELECT h.* FROM recall.threads AS h WHERE h.id = a.source_thread_id OFFSET 0) AS t
     WHERE cardinality(a.path) < @max_generations::integer
         AND t.id <> ALL (a.path)
         AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
 )
 SELECT t.*
 FROM ancestor AS a
-JOIN recall.threads AS t ON t.id = a.id
+CROSS JOIN LATERAL (SELECT h.* FROM recall.threads AS h WHERE h.id = a.id OFFSET 0) AS t
 ORDER BY cardinality(a.path) DESC;
 
 -- name: ThreadClone :many
@@ -282,8 +282,9 @@ chosen AS MATERIALIZED (
         UNION ALL
         (
             SELECT c.*
-            FROM recall.messages AS c
-            WHERE @has_message_ids::boolean AND c.id = ANY (@message_ids::text[])
+            FROM (SELECT DISTINCT u.id FROM unnest(@message_ids::text[]) AS u (id)) AS i
+            CROSS JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS c
+            WHERE @has_message_ids::boolean
                 AND c.thread_id = @source_id::text
                 AND c.created_at >= coalesce(sqlc.narg('starts_at')::timestamptz, '-infinity')
                 AND c.created_at < coalesce(sqlc.narg('ends_at')::timestamptz, 'infinity')
