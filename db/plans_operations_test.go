@@ -78,7 +78,7 @@ func cursorAt(t *testing.T, memory *recall.Memory, request recall.Request) recal
 // pageCost is that of a page alone: a row more than asked for, and the thread.
 func pageCost() cost {
 	return cost{
-		statement: "MessagePage", indexes: []string{"messages_thread_order_idx", "threads_pkey"},
+		statement: "MessagePage", indexes: []string{"messages_thread_order_idx", byThreadID},
 		rows: perPage + 2, blocks: perPage + 4*lookUp,
 	}
 }
@@ -253,33 +253,33 @@ func writes() []operation {
 		ids = append(ids, message.ID)
 		updates = append(updates, recall.MessageUpdate{ID: message.ID, Content: []byte(`{"metadata":{"channel":"mail"}}`)})
 	}
-	lock := lookUps("ThreadLockMany", 1, "threads_pkey")
-	lockOfMessages := lookUps("ThreadLockManyOfMessages", batchSize, "messages_pkey", "threads_pkey")
+	lock := lookUps("ThreadLockMany", 1, byThreadID)
+	lockOfMessages := lookUps("ThreadLockManyOfMessages", batchSize, "messages_pkey", byThreadID)
 	return []operation{
 		doing("save", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.SaveMessages(ctx, saved, true)
 			return err
-		}, lookUps("ThreadCreateMany", 1), lock, storing("MessageSaveMany", batchSize, "messages_pkey", "threads_pkey")),
+		}, lookUps("ThreadCreateMany", 1), lock, storing("MessageSaveMany", batchSize, "messages_pkey", byThreadID)),
 		doing("save again", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.SaveMessages(ctx, saved, false)
 			return err
-		}, lock, storing("MessageSaveMany", batchSize, "messages_pkey", "threads_pkey")),
+		}, lock, storing("MessageSaveMany", batchSize, "messages_pkey", byThreadID)),
 		doing("update messages", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.UpdateMessages(ctx, updates, "")
 			return err
-		}, lockOfMessages, storing("MessageUpdateMany", batchSize, "messages_pkey", "threads_pkey")),
+		}, lockOfMessages, storing("MessageUpdateMany", batchSize, "messages_pkey", byThreadID)),
 		doing("delete messages", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.DeleteMessages(ctx, ids, "")
 			return err
-		}, lockOfMessages, lookUps("MessageDeleteMany", batchSize, "messages_pkey", "threads_pkey")),
+		}, lockOfMessages, lookUps("MessageDeleteMany", batchSize, "messages_pkey", byThreadID)),
 		doing("update a thread", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.UpdateThread(ctx, recall.ThreadUpdate{ID: small, Title: ptr("Conversation 7")})
 			return err
-		}, storing("ThreadUpdate", 1, "threads_pkey")),
+		}, storing("ThreadUpdate", 1, byThreadID)),
 		doing("create a thread that exists", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.CreateThread(ctx, recall.NewThread{ID: large, ResourceID: resource})
 			return err
-		}, lookUps("ThreadCreate", 1), storing("ThreadOverwrite", 1, "threads_pkey")),
+		}, lookUps("ThreadCreate", 1), storing("ThreadOverwrite", 1, byThreadID)),
 	}
 }
 
@@ -298,16 +298,16 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 	}
 	remove := doing("delete a thread", func(ctx context.Context, m *recall.Memory) error {
 		return m.DeleteThread(ctx, clone, "")
-	}, lookUps("ThreadDelete", 1, "threads_pkey"))
-	copied := storing("ThreadClone", dataset.ThreadMessages, wholeThread, "threads_pkey")
-	copiedSome := storing("ThreadClone", perPage, "messages_pkey", "threads_pkey")
-	get := lookUps("ThreadGet", 1, "threads_pkey")
+	}, lookUps("ThreadDelete", 1, byThreadID))
+	copied := storing("ThreadClone", dataset.ThreadMessages, wholeThread, byThreadID)
+	copiedSome := storing("ThreadClone", perPage, "messages_pkey", byThreadID)
+	get := lookUps("ThreadGet", 1, byThreadID)
 	return []operation{
 		copying("clone", recall.ThreadClone{SourceID: small}, copied),
 		doing("transfer", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.TransferThread(ctx, clone, "", "another")
 			return err
-		}, storing("ThreadTransfer", 1, "threads_pkey")),
+		}, storing("ThreadTransfer", 1, byThreadID)),
 		doing("list clones", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.Clones(ctx, small, "")
 			return err
@@ -315,12 +315,12 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 		doing("clone history", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.CloneHistory(ctx, clone, "")
 			return err
-		}, get, lookUps("ThreadListCloneHistory", 4, "threads_pkey")),
+		}, get, lookUps("ThreadListCloneHistory", 4, byThreadID)),
 		doing("empty a thread", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.DeleteThreadMessages(ctx, clone, "")
 			return err
-		}, lookUps("ThreadLockMany", 1, "threads_pkey"), get,
-			lookUps("MessageDeleteByThread", dataset.ThreadMessages, wholeThread, "threads_pkey")),
+		}, lookUps("ThreadLockMany", 1, byThreadID), get,
+			lookUps("MessageDeleteByThread", dataset.ThreadMessages, wholeThread, byThreadID)),
 		remove,
 		copying("clone the newest of a large thread",
 			recall.ThreadClone{SourceID: large, MessageLimit: ptr(dataset.ThreadMessages)}, copied),

@@ -155,7 +155,7 @@ func drawConversation(t *rapid.T, m memory) conversation {
 		c.owners[id] = owners[i]
 	}
 	var drafts []recall.NewMessage
-	for i := range rapid.IntRange(0, 24).Draw(t, "messages") {
+	for i := range rapid.SampledFrom([]int{24, 16, 8, 3, 0}).Draw(t, "messages") {
 		place := rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2, 3}).Draw(t, "thread")
 		drafts = append(drafts, recall.NewMessage{
 			ID: own + strconv.Itoa(i), ThreadID: c.threads[place], ResourceID: owners[place],
@@ -228,14 +228,14 @@ func (c *conversation) saveAll(t *rapid.T, m memory, messages []recall.NewMessag
 func (c *conversation) drawRequest(t *rapid.T) recall.Request {
 	in := recall.Request{
 		Direction:     rapid.SampledFrom([]recall.Direction{"", recall.Ascending, recall.Descending}).Draw(t, "direction"),
-		PerPage:       optional(t, "perPage", rapid.SampledFrom([]int{recall.All, 0, 1, 2, 3, 5, 50})),
+		PerPage:       optional(t, "perPage", rapid.SampledFrom([]int{recall.All, 50, 5, 3, 2, 1, 0})),
 		KeepToolPairs: rapid.Bool().Draw(t, "keepToolPairs"),
 		SkipTotal:     rapid.IntRange(0, 3).Draw(t, "skipTotal") == 0,
 		Explain:       rapid.Bool().Draw(t, "explain"),
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "scope") {
 	case 0, 1:
-		in.ThreadID = rapid.SampledFrom(append(slices.Clone(c.threads), "unknown")).Draw(t, "threadId")
+		in.ThreadID = rapid.SampledFrom(append(slices.Repeat(c.threads[:2], 3), c.threads[2], c.threads[3], "unknown")).Draw(t, "threadId")
 	case 2:
 		in.ThreadID = rapid.SampledFrom(c.threads).Draw(t, "threadId")
 		in.ResourceID = c.owners[in.ThreadID]
@@ -285,7 +285,7 @@ func drawFilter(t *rapid.T) recall.Filter {
 func bounds() *rapid.Generator[time.Time] {
 	return rapid.Custom(func(t *rapid.T) time.Time {
 		at := epoch.Add(time.Duration(rapid.IntRange(-1, 9).Draw(t, "ms")) * time.Millisecond)
-		at = at.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 999, 1000, 499_999, 500_000, 999_999}).Draw(t, "ns")))
+		at = at.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 1, 1000, 500_000, 999_999}).Draw(t, "ns")))
 		return at.In(time.FixedZone("", rapid.SampledFrom([]int{0, 19800, -12600}).Draw(t, "zone")))
 	})
 }

@@ -187,20 +187,9 @@ func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message,
 		params.Ids = append(params.Ids, id)
 		params.ResourceIds = append(params.ResourceIds, owner)
 	}
-	if create {
-		if err := m.queries.ThreadCreateMany(ctx, tx, params); err != nil {
-			return err
-		}
-	}
-	locked, err := m.queries.ThreadLockMany(ctx, tx, params.Ids)
+	locked, err := m.lockOrCreate(ctx, tx, params, create)
 	if err != nil {
 		return err
-	}
-	if len(locked) < len(owners) && create {
-		return errThreadVanished
-	}
-	if len(locked) < len(owners) {
-		return threadNotFound()
 	}
 	for _, thread := range locked {
 		if owners[thread.ID] != thread.ResourceID {
@@ -209,6 +198,31 @@ func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message,
 	}
 	return nil
 }
+
+// lockOrCreate locks threads, all or none. Those that do not exist are created
+// where create is set, again and again should others delete them meanwhile.
+func (m *Memory) lockOrCreate(
+	ctx context.Context, tx pgx.Tx, threads dbgen.ThreadCreateManyParams, create bool,
+) ([]dbgen.ThreadLockManyRow, error) {
+	for range lockAttempts {
+		if create {
+			if err := m.queries.ThreadCreateMany(ctx, tx, threads); err != nil {
+				return nil, err
+			}
+		}
+		locked, err := m.queries.ThreadLockMany(ctx, tx, threads.Ids)
+		if err != nil || len(locked) == len(threads.Ids) {
+			return locked, err
+		}
+		if !create {
+			return nil, threadNotFound()
+		}
+	}
+	return nil, errThreadVanished
+}
+
+// lockAttempts bounds how often threads are created that others delete.
+const lockAttempts = 20
 
 // storeMessages writes messages, whose threads are locked, and fills in their
 // createdAt as stored. fields names each in the request.

@@ -253,14 +253,19 @@ func (m *model) included(in recall.Request, item recall.Include) ([]*modelMessag
 	return nil, 0
 }
 
-// calls gives the earlier messages of the thread with the calls whose results
-// message holds.
+// calls gives, for each result that message holds, the nearest earlier message
+// of its thread with the call.
 func (m *model) calls(message *modelMessage) []*modelMessage {
-	results := toolIDs(message, "result")
-	return m.ordered(func(other *modelMessage) bool {
-		return other.threadID == message.threadID && before(other, message) < 0 &&
-			slices.ContainsFunc(toolIDs(other, "call"), func(id string) bool { return slices.Contains(results, id) })
-	})
+	var nearest []*modelMessage
+	for _, id := range toolIDs(message, "result") {
+		calls := m.ordered(func(other *modelMessage) bool {
+			return other.threadID == message.threadID && before(other, message) < 0 && slices.Contains(toolIDs(other, "call"), id)
+		})
+		if len(calls) > 0 {
+			nearest = append(nearest, calls[len(calls)-1])
+		}
+	}
+	return nearest
 }
 
 func toolIDs(message *modelMessage, state string) []string {

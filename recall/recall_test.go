@@ -16,7 +16,7 @@ func TestRecallIsThatOfTheNaiveModel(t *testing.T) {
 	m := newMemory(t)
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConversation(t, m)
-		for range 8 {
+		for range 16 {
 			c.requireWalk(t, m, c.drawRequest(t), rapid.Bool().Draw(t, "listing"))
 		}
 	})
@@ -170,7 +170,9 @@ func TestDateRangeEndsBesideAndBetweenMilliseconds(t *testing.T) {
 		messages[i].CreatedAt = epoch.Add(time.Duration(i+1) * time.Millisecond)
 	}
 	m.save(t, messages...)
-	at := func(microseconds int) *time.Time { return of(epoch.Add(time.Duration(microseconds) * time.Microsecond)) }
+	at := func(microseconds int) *time.Time {
+		return of(epoch.Add(time.Duration(microseconds) * time.Microsecond))
+	}
 	for name, one := range map[string]struct {
 		in   recall.DateRange
 		want []string
@@ -285,6 +287,18 @@ func TestToolResultNeverStandsWithoutItsCall(t *testing.T) {
 			contents: [][]byte{toolCall("a"), both(toolResult("a"), toolCall("b")), toolResult("b")},
 			last:     1, want: []string{"m1", "m2", "m3"},
 		},
+		"a call that is answered twice": {
+			contents: [][]byte{toolCall("a"), toolResult("a"), toolResult("a")},
+			last:     1, want: []string{"m1", "m3"},
+		},
+		"a call widens nothing": {
+			contents: [][]byte{toolCall("a"), toolResult("a"), toolCall("a")},
+			last:     1, want: []string{"m3"},
+		},
+		"a result without a call": {
+			contents: [][]byte{text("weather?"), toolCall("b"), toolResult("a")},
+			last:     1, want: []string{"m3"},
+		},
 		"parts of AI SDK v5": {
 			contents: [][]byte{
 				[]byte(`{"format":2,"parts":[{"type":"tool-call","toolCallId":"a"}]}`), text("wait"),
@@ -314,6 +328,27 @@ func TestToolResultNeverStandsWithoutItsCall(t *testing.T) {
 			require.Equal(t, one.want, ids(m.recall(t, in).Messages))
 		})
 	}
+}
+
+// Some models name their calls anew from "call_0" in each turn. The call of a
+// result is the nearest before it; a thread full of one name is not widened to all
+// of itself.
+func TestCallOfAReusedNameIsTheNearestBefore(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	messages := series("m", 60, recall.NewMessage{})
+	for i := range messages {
+		if i%2 == 0 {
+			messages[i].Content = toolCall("call_0")
+		} else {
+			messages[i].Content = toolResult("call_0")
+		}
+	}
+	m.save(t, messages...)
+	in := recall.Request{ThreadID: thread, PerPage: of(3), KeepToolPairs: true}
+	require.Equal(t, []string{"m57", "m58", "m59", "m60"}, ids(m.recall(t, in).Messages))
+	in.PerPage = of(2)
+	require.Equal(t, []string{"m59", "m60"}, ids(m.recall(t, in).Messages))
 }
 
 // both gives one content with the parts of two.

@@ -19,8 +19,8 @@
 -- include_thread_ids[i] (empty: any) of of_resource_id (empty: any), with
 -- include_before[i] messages before and include_after[i] after it.
 --
--- keep_tool_pairs adds, for each message with the result of a tool call, the
--- earlier message of its thread that has the call.
+-- keep_tool_pairs adds, for each result of a tool call in a message, the nearest
+-- earlier message of its thread that makes the call.
 --
 -- Plans: one SELECT without SET, so it is planned as part of its caller. Each
 -- branch of `page` is one way to find the page and does not run where its first
@@ -237,19 +237,39 @@ BEGIN ATOMIC
                 SELECT DISTINCT p.thread_id, f.created_at, f.seq
                 FROM unnest(r.thread_ids, r.created_ats, r.seqs) AS p (thread_id, created_at, seq)
                 CROSS JOIN LATERAL (
-                    SELECT recall.tool_call_ids(m.content) AS ids
+                    SELECT recall.tool_result_ids(m.content) AS ids
                     FROM recall.messages AS m
                     WHERE m.thread_id = p.thread_id AND m.seq = p.seq
                     OFFSET 0
                 ) AS result
                 CROSS JOIN LATERAL jsonb_array_elements(result.ids) AS k (id)
+                -- The call is just before its result, as a rule. Looking there first keeps this
+                -- cheap also where every turn of a thread names its calls alike.
                 CROSS JOIN LATERAL (
-                    SELECT m.created_at, m.seq
-                    FROM recall.messages AS m
-                    WHERE recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || p.thread_id]
-                        AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
-                        AND (m.created_at, m.seq) < (p.created_at, p.seq)
-                    OFFSET 0
+                    (
+                        SELECT n.created_at, n.seq
+                        FROM (
+                            SELECT m.created_at, m.seq, m.content
+                            FROM recall.messages AS m
+                            WHERE m.thread_id = p.thread_id
+                                AND (m.created_at, m.seq) < (p.created_at, p.seq)
+                            ORDER BY m.created_at DESC, m.seq DESC
+                            LIMIT 50
+                        ) AS n
+                        WHERE recall.tool_call_ids(n.content) @> jsonb_build_array(k.id)
+                        LIMIT 1
+                    )
+                    UNION ALL
+                    (
+                        SELECT m.created_at, m.seq
+                        FROM recall.messages AS m
+                        WHERE recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || p.thread_id]
+                            AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
+                            AND (m.created_at, m.seq) < (p.created_at, p.seq)
+                        ORDER BY m.created_at DESC, m.seq DESC
+                        LIMIT 1
+                    )
+                    LIMIT 1
                 ) AS f
             ) AS d
         ) AS g

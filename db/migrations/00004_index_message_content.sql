@@ -13,13 +13,27 @@ CREATE FUNCTION recall.message_metadata(content jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(content -> 'metadata') = 'object' THEN content -> 'metadata' ELSE '{}'::jsonb END;
 
--- The ids of the tool calls that a message makes or answers, as a JSON array:
--- of its format 2 parts (AI SDK v4 and v5) and of the older toolInvocations.
+-- The ids of the tool calls that a message makes, as a JSON array: of its format 2
+-- parts (of AI SDK v4, v5 and of core messages) and of the older toolInvocations.
 CREATE FUNCTION recall.tool_call_ids(content jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN jsonb_path_query_array(content, '$.parts[*].toolInvocation.toolCallId')
-    || jsonb_path_query_array(content, '$.parts[*].toolCallId')
-    || jsonb_path_query_array(content, '$.toolInvocations[*].toolCallId');
+RETURN jsonb_path_query_array(content, '$.parts[*].toolInvocation ? (@.state != "result").toolCallId')
+    || jsonb_path_query_array(
+        content,
+        '$.parts[*] ? (@.type == "tool-call" || @.state == "input-streaming" || @.state == "input-available").toolCallId'
+    )
+    || jsonb_path_query_array(content, '$.toolInvocations[*] ? (@.state != "result").toolCallId');
+
+-- The ids of the tool calls whose results a message has. One part can hold both
+-- the call and its result; then no other message may have the call.
+CREATE FUNCTION recall.tool_result_ids(content jsonb) RETURNS jsonb
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN jsonb_path_query_array(content, '$.parts[*].toolInvocation ? (@.state == "result").toolCallId')
+    || jsonb_path_query_array(
+        content,
+        '$.parts[*] ? (@.type == "tool-result" || @.state == "output-available" || @.state == "output-error").toolCallId'
+    )
+    || jsonb_path_query_array(content, '$.toolInvocations[*] ? (@.state == "result").toolCallId');
 
 -- Metadata filters, and the call that belongs to a tool result. fastupdate is
 -- off: its pending list makes single saves stall and searches slow.
@@ -31,6 +45,7 @@ CREATE INDEX messages_content_idx ON recall.messages USING gin (
 
 -- +goose Down
 DROP INDEX recall.messages_content_idx;
+DROP FUNCTION recall.tool_result_ids(jsonb);
 DROP FUNCTION recall.tool_call_ids(jsonb);
 DROP FUNCTION recall.message_metadata(jsonb);
 DROP FUNCTION recall.scope_keys(text, text);
