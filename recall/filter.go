@@ -255,7 +255,7 @@ func (c *checker) equal(field, key string, value any, not bool) string {
 }
 
 func typed(key, kind, operator, literal string, not bool) string {
-	return negated(fmt.Sprintf(`(%s.type() == "%s" && %s %s %s)`, member(key), kind, member(key), operator, literal), not)
+	return negated(fmt.Sprintf(`(%s.type() == %q && %[1]s %[3]s %[4]s)`, member(key), kind, operator, literal), not)
 }
 
 // member is the path of a key. Keys need quotes for none of their characters,

@@ -376,8 +376,8 @@ func keyHolds(metadata map[string]any, key string, asked any) bool {
 			_, exists := metadata[key]
 			truth = exists == want.(bool)
 		default:
-			difference, comparable := compared(metadata, key, want)
-			truth = comparable && map[string]bool{
+			difference, alike := compared(metadata, key, want)
+			truth = alike && map[string]bool{
 				"$gt": difference > 0, "$gte": difference >= 0, "$lt": difference < 0, "$lte": difference <= 0,
 			}[operator]
 		}
@@ -404,15 +404,15 @@ func equalTo(metadata map[string]any, key string, want any) bool {
 	case bool:
 		return value == want
 	}
-	difference, comparable := compared(metadata, key, want)
-	return comparable && difference == 0
+	difference, alike := compared(metadata, key, want)
+	return alike && difference == 0
 }
 
 // compared compares two numbers by value, exactly, or two strings by Unicode
 // code points: PostgreSQL compares the strings of a jsonpath byte by byte, and
 // bytes of UTF-8 are in the order of the code points they encode. (UTF-16 code
 // units, by which JavaScript compares, are not.)
-func compared(metadata map[string]any, key string, want any) (difference int, comparable bool) {
+func compared(metadata map[string]any, key string, want any) (difference int, alike bool) {
 	value, exists := metadata[key]
 	if !exists {
 		return 0, false

@@ -192,7 +192,7 @@ func TestTextIsRefusedWhereItIsTooLongOrNoneCanStoreIt(t *testing.T) {
 				{"\xe2\x82", recall.CodeInvalid},
 			} {
 				err := call.do(m, one.value)
-				require.NotNil(t, err, "%d: %s of %.20q", i, call.field, one.value)
+				require.Error(t, err, "%d: %s of %.20q", i, call.field, one.value)
 				requireCode(t, err, one.code, call.field)
 			}
 		}
@@ -335,14 +335,14 @@ func TestJSONIsRefusedWhereItCannotBeStoredUnchanged(t *testing.T) {
 	} {
 		for _, call := range append(append([]jsonCall{}, contentCalls...), metadataCalls...) {
 			err := call.do(m, one.value)
-			require.NotNil(t, err, "%s of %.40q", call.field, one.value)
+			require.Error(t, err, "%s of %.40q", call.field, one.value)
 			requireCode(t, err, one.code, strings.TrimSuffix(call.field+"."+one.place, "."))
 		}
 	}
 	for _, broken := range []string{`{`, `{"a":`, `{"a":01}`, `{"a":1,}`, `{'a':1}`, `{"a":"` + "\n" + `"}`, `{"a":NaN}`, `{"a":tru}`, `{"a":"\x"}`, "\ufeff{}", `{"a":"\u12"}`, `nul`, `"`, `{"a" 1}`, "\x00", "{}\x00"} {
 		for _, call := range append(append([]jsonCall{}, contentCalls...), metadataCalls...) {
 			err := call.do(m, broken)
-			require.NotNil(t, err, "%s of %q", call.field, broken)
+			require.Error(t, err, "%s of %q", call.field, broken)
 			require.Contains(t, []recall.Code{recall.CodeInvalid, recall.CodeUnstorable}, codeOf(err), "%s of %q: %v", call.field, broken, err)
 		}
 	}
@@ -665,9 +665,9 @@ func TestCursorsThatAreNoneAreRefused(t *testing.T) {
 	plain, err := base64.RawURLEncoding.DecodeString(issued)
 	require.NoError(t, err)
 	encode := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
-	altered := func(old, new string) string {
-		require.Contains(t, string(plain), old)
-		return encode(strings.Replace(string(plain), old, new, 1))
+	altered := func(from, to string) string {
+		require.Contains(t, string(plain), from)
+		return encode(strings.Replace(string(plain), from, to, 1))
 	}
 	fields := map[string]json.RawMessage{}
 	require.NoError(t, json.Unmarshal(plain, &fields))

@@ -96,7 +96,7 @@ func requireListing(t *rapid.T, m memory, all []recall.Thread, in recall.ThreadL
 	}
 	got, err := m.ListThreads(ctx, in)
 	require.NoError(t, err)
-	require.Equal(t, len(wanted), len(got.Threads), "%s", object(in))
+	require.Len(t, got.Threads, len(wanted), "%s", object(in))
 	for i := range wanted {
 		require.Equal(t, wanted[i].ID, got.Threads[i].ID, "%s", object(in))
 		require.Equal(t, wanted[i].CreatedAt, got.Threads[i].CreatedAt)

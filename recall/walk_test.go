@@ -73,13 +73,17 @@ func gather(t *testing.T) (c *crowd, stop func()) {
 func (c *crowd) work(i int, writer func(n int) error) {
 	for n := 0; c.done.Err() == nil; n++ {
 		if err := writer(n); err != nil && !errors.Is(err, context.Canceled) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.errs = append(c.errs, err)
+			c.fail(err)
 			return
 		}
 		c.rounds[i].Add(1)
 	}
+}
+
+func (c *crowd) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.errs = append(c.errs, err)
 }
 
 // requireWork checks that every writer has been at work, without an error.

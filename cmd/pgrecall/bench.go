@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/mattn/go-isatty"
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/pgrecall/pgrecall/bench"
 )
@@ -112,7 +112,7 @@ func information(i *bench.Information) string {
 // for each tenth.
 func showProgress(log io.Writer) func(phase string, done, total int) {
 	file, ok := log.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	if !ok || !isatty.IsTerminal(file.Fd()) {
 		return progressLines(log)
 	}
 	var bar *progressbar.ProgressBar

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 )
+
+// version is set by the build; without that the module's own is printed.
+var version string
 
 type versionCommand struct {
 	outputSettings `embed:""`
@@ -11,17 +15,17 @@ type versionCommand struct {
 
 // Run prints what the build recorded of itself.
 func (c *versionCommand) Run(term terminal) error {
-	version, revision := "unknown", "unknown"
+	name, revision := version, "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
+		name = cmp.Or(name, info.Main.Version)
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
 				revision = setting.Value
 			}
 		}
 	}
-	return c.print(term, "pgrecall "+version+", revision "+revision+", "+runtime.Version(), map[string]any{
-		"version":  version,
+	return c.print(term, "pgrecall "+name+", revision "+revision+", "+runtime.Version(), map[string]any{
+		"version":  name,
 		"revision": revision,
 		"go":       runtime.Version(),
 	})

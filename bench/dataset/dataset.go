@@ -1,0 +1,112 @@
+// Package dataset fills a database with made-up conversations of a skewed shape:
+// one large thread among many small ones. The benchmark measures on it and the
+// tests of query plans look at it.
+package dataset
+
+import (
+	"context"
+	_ "embed" // the statements
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed threads.sql
+var insertThreads string
+
+//go:embed messages.sql
+var insertMessages string
+
+const (
+	// LargestThread is the most messages that the large thread gets.
+	LargestThread = 20_000
+	// ThreadMessages is the size of each other thread.
+	ThreadMessages = 200
+	// DefaultMessages make a large thread of full size, and 200 others.
+	DefaultMessages = 60_000
+	// MinMessages make a large thread and another one.
+	MinMessages = 600
+
+	threadsPerResource = 5
+	// batchThreads go in with one statement.
+	batchThreads = 20
+)
+
+// Shape says how much of what there is.
+type Shape struct {
+	// LargeThread counts the messages of the large thread, Threads the others.
+	LargeThread int `json:"largeThread"`
+	Threads     int `json:"threads"`
+	Resources   int `json:"resources"`
+	// EmptyThreads have no messages. They come after the others.
+	EmptyThreads int `json:"emptyThreads"`
+}
+
+// Scaled gives the shape of a set of about so many messages: a third of them are
+// in the large thread, up to [LargestThread].
+func Scaled(messages int) Shape {
+	messages = max(messages, MinMessages)
+	large := min(messages/3, LargestThread)
+	threads := (messages - large) / ThreadMessages
+	return Shape{LargeThread: large, Threads: threads, Resources: (threads + threadsPerResource - 1) / threadsPerResource}
+}
+
+// Messages counts all messages.
+func (s Shape) Messages() int { return s.LargeThread + s.Threads*ThreadMessages }
+
+// ThreadID names a thread: 0 is the large one, 1 to Threads are the others.
+func ThreadID(n int) string { return fmt.Sprintf("thread-%06d", n) }
+
+// ResourceID names a resource, from 0. Resource 0 owns the large thread.
+func ResourceID(n int) string { return fmt.Sprintf("resource-%06d", n) }
+
+// The metadata by which messages can be found. A call of a tool is at every
+// position that ends in 4, its result at the next that ends in 8.
+const (
+	// FlagKey has FlagValue at one in RareEvery positions of the large thread and
+	// is missing elsewhere.
+	FlagKey   = "flag"
+	FlagValue = "audited"
+	// TopicKey has TopicValue at as many, and at every second position of the
+	// other threads.
+	TopicKey   = "topic"
+	TopicValue = "refund"
+	// RareEvery is the distance of two such messages in the large thread.
+	RareEvery = 400
+)
+
+// Load fills the tables of a migrated, empty database. progress, where not nil,
+// hears how many messages are in.
+func Load(ctx context.Context, conn *pgx.Conn, shape Shape, progress func(messages int)) error {
+	if _, err := conn.Exec(ctx, insertThreads,
+		shape.Threads, shape.LargeThread, ThreadMessages, shape.Resources, shape.EmptyThreads); err != nil {
+		return fmt.Errorf("insert threads: %w", err)
+	}
+	batches := (shape.Threads + batchThreads - 1) / batchThreads
+	stored := 0
+	for i := range batches {
+		first, last := i*batchThreads+1, min((i+1)*batchThreads, shape.Threads)
+		from, to := shape.LargeThread*i/batches+1, shape.LargeThread*(i+1)/batches
+		tag, err := conn.Exec(ctx, insertMessages, first, last, from, to)
+		if err != nil {
+			return fmt.Errorf("insert messages: %w", err)
+		}
+		if stored += int(tag.RowsAffected()); progress != nil {
+			progress(stored)
+		}
+	}
+	return nil
+}
+
+// Vacuum leaves the tables as a database has them that autovacuum has been over.
+func Vacuum(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, `VACUUM (ANALYZE) recall.threads, recall.messages`); err != nil {
+		return fmt.Errorf("vacuum the tables: %w", err)
+	}
+	return nil
+}
+
+// Fingerprint tells apart what Load would store.
+func Fingerprint(shape Shape) string {
+	return fmt.Sprintf("%+v %d\n%s\n%s", shape, ThreadMessages, insertThreads, insertMessages)
+}
