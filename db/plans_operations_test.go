@@ -20,6 +20,8 @@ const (
 
 	// What a look-up by a key touches: a page a level, and the row's.
 	lookUp = 5
+	// nearCall is how far before a result its call is first looked for.
+	nearCall = 50
 	// matches is how many messages of the large thread the rare values have, and
 	// matchesOfOthers how many of a small thread have one of the two.
 	matches         = dataset.LargestThread / dataset.RareEvery
@@ -100,7 +102,8 @@ func pages(t *testing.T, memory *recall.Memory) []operation {
 	paired := func(r recall.Request) recall.Request { r.KeepToolPairs = true; return r }
 	byThread, byResource := recall.Request{ThreadID: large}, recall.Request{ResourceID: resource, SkipTotal: true}
 
-	pairs := recallCost(perPage+1, 2*perPage, "messages_thread_order_idx", "messages_content_idx")
+	// A call is looked for just before its result, of which a page has two.
+	pairs := recallCost(perPage+1+3*nearCall, 2*perPage, "messages_thread_order_idx")
 	pageOfResource := recallCost(perPage+1, perPage, "messages_resource_order_idx")
 	skipping := recallCost(deepPage*perPage+perPage+1, perPage, "messages_thread_order_idx")
 	return []operation{
@@ -174,7 +177,7 @@ func atPosition(t *testing.T, memory *recall.Memory, position int) recall.Result
 func includes(t *testing.T, memory *recall.Memory) []operation {
 	old := atPosition(t, memory, deepPage*perPage).Messages
 	including := func(width, items int) recall.Request {
-		request := recall.Request{ThreadID: large, KeepToolPairs: width == 0}
+		request := recall.Request{ThreadID: large}
 		for _, message := range old[:items] {
 			request.Include = append(request.Include, recall.Include{ID: message.ID, Previous: ptr(width), Next: ptr(width)})
 		}
@@ -195,7 +198,9 @@ func includes(t *testing.T, memory *recall.Memory) []operation {
 		recalling("include ten", including(2, 10), around(2, 10)),
 		recalling("include with the widest context", including(200, 2), around(200, 2)),
 		recalling("include beside a page", withPage, pagedToo),
-		recalling("tool pairs of included messages", including(0, 10), recallCost(10*lookUp, 20, "messages_content_idx")),
+		recalling("tool call far before its result", recall.Request{
+			ThreadID: large, KeepToolPairs: true, Include: []recall.Include{{ID: dataset.MessageID(large, dataset.FarResult)}},
+		}, recallCost(2*nearCall, 2, "messages_content_idx")),
 	}
 }
 

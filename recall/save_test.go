@@ -456,6 +456,78 @@ func TestSaveOfAnIDThatIsBeingDeletedElsewhereIsCounted(t *testing.T) {
 	m.requireCounted(t)
 }
 
+// Emptying a thread waits at its lock, and finds the thread deleted and created
+// anew: a message saved meanwhile stays, and counts.
+func TestEmptyingAThreadThatIsCreatedAnewMeanwhileIsCounted(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	m.save(t, message(recall.NewMessage{ID: "old"}))
+	// Deletions stop behind their snapshot until the gate is open.
+	_, err := m.pool.Exec(ctx, `
+		CREATE FUNCTION recall.pass() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			IF current_setting('recall.free', true) IS NULL THEN
+				PERFORM pg_advisory_xact_lock_shared(1);
+			END IF;
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER pass BEFORE DELETE ON recall.messages FOR EACH STATEMENT EXECUTE FUNCTION recall.pass()`)
+	require.NoError(t, err)
+
+	anew, err := m.pool.Begin(ctx)
+	require.NoError(t, err)
+	defer anew.Rollback(ctx)
+	_, err = anew.Exec(ctx, `
+		SET LOCAL recall.free = 'yes';
+		DELETE FROM recall.threads WHERE id = 'thread';
+		INSERT INTO recall.threads (id, resource_id, message_count, last_seq, created_at, updated_at) VALUES ('thread', 'ana', 1, 1, now(), now());
+		INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at)
+			VALUES ('anew', 'thread', 'ana', 1, 'user', '{}', now(), now())`)
+	require.NoError(t, err)
+	emptied := make(chan error, 1)
+	go func() { _, err := m.DeleteThreadMessages(ctx, thread, ""); emptied <- err }()
+	m.awaitBlocked(t, 1)
+
+	gate, err := m.pool.Begin(ctx)
+	require.NoError(t, err)
+	defer gate.Rollback(ctx)
+	_, err = gate.Exec(ctx, `SELECT pg_advisory_xact_lock(1)`)
+	require.NoError(t, err)
+	require.NoError(t, anew.Commit(ctx))
+	m.awaitBlocked(t, 1) // at the gate, or at the lock of the thread anew
+	saved := make(chan error, 1)
+	go func() {
+		_, err := m.SaveMessages(ctx, []recall.NewMessage{message(recall.NewMessage{ID: "later"})}, true)
+		saved <- err
+	}()
+	select {
+	case err = <-saved: // nothing held it back
+		saved <- err
+	case <-m.blocked(t, 2):
+	}
+	require.NoError(t, gate.Rollback(ctx))
+	require.NoError(t, <-saved)
+	require.NoError(t, <-emptied)
+	m.requireCounted(t)
+}
+
+// blocked says when n statements of the database wait for locks, or the test is over.
+func (m memory) blocked(t *testing.T, n int) <-chan struct{} {
+	t.Helper()
+	found := make(chan struct{})
+	go func() {
+		defer close(found)
+		for blocked := 0; blocked < n && t.Context().Err() == nil; {
+			err := m.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&blocked)
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return found
+}
+
 // awaitBlocked waits until n statements of the database wait for locks.
 func (m memory) awaitBlocked(t must, n int) {
 	t.Helper()

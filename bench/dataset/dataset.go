@@ -5,9 +5,11 @@ package dataset
 
 import (
 	"context"
-	_ "embed" // the statements
+	"crypto/md5" //nolint:gosec // for spread, not for secrets
+	_ "embed"    // the statements
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -57,11 +59,24 @@ func (s Shape) Messages() int { return s.LargeThread + s.Threads*ThreadMessages 
 // ThreadID names a thread: 0 is the large one, 1 to Threads are the others.
 func ThreadID(n int) string { return fmt.Sprintf("thread-%06d", n) }
 
+// MessageID names the message at a position, from 1, of a thread.
+func MessageID(thread string, seq int) string {
+	sum := md5.Sum(fmt.Appendf(nil, "%s/%d", thread, seq)) //nolint:gosec // for spread, not for secrets
+	return uuid.UUID(sum).String()
+}
+
 // ResourceID names a resource, from 0. Resource 0 owns the large thread.
 func ResourceID(n int) string { return fmt.Sprintf("resource-%06d", n) }
 
-// The metadata by which messages can be found. A call of a tool is at every
-// position that ends in 4, its result at the next that ends in 8.
+// A call of a tool is at every position that ends in 4, and a result at every one
+// that ends in 8. The call is four before the result, but FarCall before it at
+// position FarResult and every 200th from there.
+const (
+	FarCall   = 64
+	FarResult = 198
+)
+
+// The metadata by which messages can be found.
 const (
 	// FlagKey has FlagValue at one in RareEvery positions of the large thread and
 	// is missing elsewhere.

@@ -53,8 +53,14 @@ func TestTheDataAreWhatTheConstantsSay(t *testing.T) {
 	assert.Zero(t, count(having, dataset.FlagKey, dataset.FlagValue, large, false))
 	assert.Equal(t, rare, count(having, dataset.TopicKey, dataset.TopicValue, large, true))
 	assert.Equal(t, shape.Threads*dataset.ThreadMessages/2, count(having, dataset.TopicKey, dataset.TopicValue, large, false))
-	assert.Equal(t, shape.Messages()/10, count(`
+	assert.Equal(t, 1, count(`SELECT count(*) FROM recall.messages WHERE id = $1 AND thread_id = $2 AND seq = 77`,
+		dataset.MessageID(large, 77), large))
+	const answered = `
 		SELECT count(*) FROM recall.messages AS call
-		JOIN recall.messages AS result ON result.thread_id = call.thread_id AND result.seq = call.seq + 4
-		WHERE call.seq % 10 = 4 AND recall.tool_call_ids(call.content) = recall.tool_call_ids(result.content)`))
+		JOIN recall.messages AS result ON result.thread_id = call.thread_id AND result.seq = call.seq + $1
+		WHERE recall.tool_call_ids(call.content) = recall.tool_result_ids(result.content)
+			AND recall.tool_call_ids(call.content) <> '[]'`
+	far := shape.Messages() / 200
+	assert.Equal(t, far, count(answered, dataset.FarCall))
+	assert.Equal(t, shape.Messages()/10-far, count(answered, 4))
 }

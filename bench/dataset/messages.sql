@@ -12,12 +12,15 @@ SELECT
     jsonb_build_object(
         'format', 2,
         'parts', CASE
-            -- A tool is called at every tenth position and answers four later.
+            -- A tool is called at every tenth position and answers four later, but one
+            -- in twenty 64 later.
             WHEN m.seq % 10 IN (4, 8) THEN jsonb_build_array(jsonb_build_object(
                 'type', 'tool-invocation',
                 'toolInvocation', jsonb_build_object(
                     'state', CASE WHEN m.seq % 10 = 4 THEN 'call' ELSE 'result' END,
-                    'toolCallId', 'call-' || m.thread_id || '-' || (m.seq - m.seq % 10),
+                    'toolCallId', 'call-' || m.thread_id || '-' || (
+                        m.seq - CASE WHEN m.seq % 10 = 4 THEN 0 WHEN m.seq % 200 = 198 THEN 64 ELSE 4 END
+                    ),
                     'toolName', 'lookup',
                     'args', jsonb_build_object('order', m.seq)
                 )

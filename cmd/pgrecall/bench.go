@@ -69,7 +69,7 @@ func benchTable(report bench.Report) string {
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "HTTP p50\tp95\tp99\t1/s\tSQL p50\tp95\tp99\tratio\ttarget\t\t  operation")
 	for _, r := range report.Operations {
-		fmt.Fprintf(table, "%.2f\t%.2f\t%.2f\t%.0f\t%.2f\t%.2f\t%.2f\t%.1f\t%s\t  %s%s\n",
+		fmt.Fprintf(table, "%.2f\t%.2f\t%.2f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%s\t  %s%s\n",
 			r.HTTP.P50, r.HTTP.P95, r.HTTP.P99, r.HTTP.PerSecond, r.SQL.P50, r.SQL.P95, r.SQL.P99, r.Ratio,
 			ratioTarget(r), r.Name, information(r.Information))
 	}
