@@ -360,11 +360,15 @@ func (m *Memory) DeleteThreadMessages(ctx context.Context, threadID, resourceID 
 	}
 	var n int64
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
-		if _, err = m.queries.ThreadLockMany(ctx, tx, []string{threadID}); err != nil {
+		locked, err := m.queries.ThreadLockMany(ctx, tx, []string{threadID})
+		if err != nil {
 			return err
 		}
-		if _, err = m.owned(ctx, tx, threadID, resourceID); err != nil {
+		if _, err := m.owned(ctx, tx, threadID, resourceID); err != nil {
 			return err
+		}
+		if len(locked) == 0 { // it was created after the lock looked for it
+			return errThreadVanished
 		}
 		n, err = m.queries.MessageDeleteByThread(ctx, tx, threadID)
 		return err

@@ -354,6 +354,57 @@ func TestCancelledCallLeavesNoTransaction(t *testing.T) {
 	}
 }
 
+// A reader waits for no row, but for a table that is being altered.
+func TestReaderThatWaitsEndsWithItsContextAndItsTimeout(t *testing.T) {
+	t.Parallel()
+	readers := map[string]func(ctx context.Context, m memory) error{
+		"page": func(ctx context.Context, m memory) error {
+			_, err := m.Recall(ctx, recall.Request{ThreadID: thread})
+			return err
+		},
+		"filter": func(ctx context.Context, m memory) error {
+			_, err := m.Recall(ctx, recall.Request{ResourceID: resource, Filter: recall.Filter{Roles: []string{"user"}}})
+			return err
+		},
+		"thread": func(ctx context.Context, m memory) error { _, err := m.Thread(ctx, thread, ""); return err },
+		"threads": func(ctx context.Context, m memory) error {
+			_, err := m.ListThreads(ctx, recall.ThreadListing{})
+			return err
+		},
+		"history": func(ctx context.Context, m memory) error { _, err := m.CloneHistory(ctx, thread, ""); return err },
+		"clone": func(ctx context.Context, m memory) error {
+			_, err := m.CloneThread(ctx, recall.ThreadClone{SourceID: thread})
+			return err
+		},
+	}
+	address := dbtest.URL(t)
+	m, patient := memoryOn(dbtest.Open(t, address)), memoryOn(dbtest.Open(t, address))
+	hurried, err := db.Open(context.Background(), db.Config{URL: address, MaxConns: 1, StatementTimeout: 20 * time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(hurried.Close)
+	m.save(t, series("m", 2, recall.NewMessage{})...)
+	altering, err := m.pool.Begin(ctx)
+	require.NoError(t, err)
+	defer altering.Rollback(ctx)
+	_, err = altering.Exec(ctx, `LOCK TABLE recall.threads, recall.messages IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	for name, read := range readers {
+		err := read(context.Background(), memoryOn(hurried))
+		require.Equal(t, recall.CodeUnavailable, codeOf(err), "%s: %v", name, err)
+
+		cancelled, cancel := context.WithCancel(context.Background())
+		result := make(chan error, 1)
+		go func() { result <- read(cancelled, patient) }()
+		m.awaitBlocked(t, 1)
+		cancel()
+		require.ErrorIs(t, <-result, context.Canceled, name)
+	}
+	require.NoError(t, altering.Rollback(ctx))
+	m.requireIdle(t)
+	require.Len(t, m.contents(t), 3)
+	require.Len(t, patient.recall(t, recall.Request{ThreadID: thread}).Messages, 2)
+}
+
 func TestRefusedCallLeavesNoTransaction(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)

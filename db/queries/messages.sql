@@ -156,7 +156,7 @@ WITH gone AS (
 ),
 emptied AS (
     UPDATE recall.threads AS t
-    SET message_count = 0,
+    SET message_count = t.message_count - (SELECT count(*) FROM gone),
         updated_at = date_trunc('milliseconds', statement_timestamp())
     WHERE t.id = @thread_id::text
 )
