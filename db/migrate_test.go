@@ -17,6 +17,7 @@ import (
 	"github.com/pgrecall/pgrecall/db"
 	"github.com/pgrecall/pgrecall/db/dbtest"
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 // migrationNames gives the names of all migrations, in order.
@@ -32,11 +33,15 @@ var fixtures = []struct{ table, insert string }{
 	{"threads", `INSERT INTO recall.threads (id, resource_id, title, title_source, metadata, message_count, last_seq, created_at, updated_at)
 		VALUES ('t', 'r', 'Title', 'user', '{"a": 1}', 1, 1, now(), now())`},
 	{"messages", `INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at)
-		VALUES ('m', 't', 'r', 1, 'user', '{"format": 2, "parts": [], "metadata": {"a": 1}}', now(), now())`},
+		VALUES ('m', 't', 'r', 1, 'user', '{"format": 2, "parts": [{"type": "text", "text": "Tea? 京都"}], "metadata": {"a": 1}}', now(), now())`},
 	{"resources", `INSERT INTO recall.resources (id, working_memory, metadata, created_at, updated_at)
 		VALUES ('r', 'Likes tea.', '{"a": 1}', now(), now())`},
 	{"agents", `INSERT INTO recall.agents (id, config, created_at, updated_at)
 		VALUES ('a', '{"lastMessages": 10}', now(), now())`},
+	{"embedding_indexes", `INSERT INTO recall.embedding_indexes (name, model, dimensions, created_at)
+		VALUES ('second', 'second', 3072, now())`},
+	{"embeddings_1", `INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash, embedding, in_graph)
+		VALUES ('m', 0, 't', 'r', '\x00', array_fill(1, ARRAY[256])::vector, true)`},
 }
 
 // ours leaves out the table of versions, which is goose's.
@@ -168,6 +173,7 @@ func TestTheServerWorksUnderARoleThatCannotCreateAnything(t *testing.T) {
 	owner := connect(t, address)
 	migrator, server := createRole(t, owner, address, "migrator"), createRole(t, owner, address, "server")
 	exec(t, owner, fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s", identifier(databaseOf(t, address)), migrator.name))
+	exec(t, owner, "CREATE EXTENSION vector") // not every build lets others than superusers do it
 
 	_, err := db.Migrate(t.Context(), migrator.url)
 	require.NoError(t, err)
@@ -178,7 +184,7 @@ func TestTheServerWorksUnderARoleThatCannotCreateAnything(t *testing.T) {
 	assert.Empty(t, status.Pending)
 	_, err = db.Migrate(t.Context(), server.url)
 	require.NoError(t, err, "there is nothing to create")
-	useAll(t, recall.New(dbtest.Open(t, server.url), recall.DefaultLimits()))
+	useAll(t, recall.New(dbtest.Open(t, server.url), recall.DefaultLimits(), recall.WithEmbedder(embed.Static{})))
 
 	for _, create := range []string{
 		"CREATE TABLE recall.mine (id text)",
@@ -231,5 +237,13 @@ func useAll(t *testing.T, memory *recall.Memory) {
 	require.NoError(t, err)
 	_, err = memory.UpdateThread(ctx, recall.ThreadUpdate{ID: "early", Title: ptr("Early")})
 	require.NoError(t, err)
+	require.NoError(t, memory.CheckEmbedder(ctx))
 	prepareAll(t, memory)
+	_, err = memory.SaveMessages(ctx, newMessages("found", "found"), true)
+	require.NoError(t, err)
+	for _, mode := range []recall.Mode{recall.Hybrid, recall.Semantic, recall.Lexical} {
+		result, err := memory.Recall(ctx, recall.Request{ThreadID: "found", PerPage: ptr(0), Search: &recall.Search{Question: "hello", Mode: mode}})
+		require.NoError(t, err)
+		assert.NotEmpty(t, result.Messages, mode)
+	}
 }

@@ -250,6 +250,12 @@ func storing(statement string, n int, indexes ...string) cost {
 	return c
 }
 
+// ofVectors is the cost of a function on the vectors of messages: what it does
+// inside is not explained, only what it reads in all.
+func ofVectors(statement string, messages int) cost {
+	return cost{statement: statement, rows: 4, blocks: (messages + 2) * 60}
+}
+
 func writes() []operation {
 	saved := newMessages("saved", large)
 	var ids []string
@@ -272,7 +278,8 @@ func writes() []operation {
 		doing("update messages", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.UpdateMessages(ctx, updates, "")
 			return err
-		}, lockOfMessages, storing("MessageUpdateMany", batchSize, "messages_pkey", byThreadID)),
+		}, lockOfMessages, storing("MessageUpdateMany", batchSize, "messages_pkey", byThreadID),
+			ofVectors("EmbeddingForgetMany", batchSize)),
 		doing("delete messages", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.DeleteMessages(ctx, ids, "")
 			return err
@@ -294,12 +301,12 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 	for _, message := range atPosition(t, memory, deepPage*perPage).Messages {
 		some = append(some, message.ID)
 	}
-	copying := func(name string, in recall.ThreadClone, c cost) operation {
+	copying := func(name string, in recall.ThreadClone, c cost, messages int) operation {
 		in.ID = clone
 		return doing(name, func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.CloneThread(ctx, in)
 			return err
-		}, c)
+		}, c, ofVectors("EmbeddingCopyMany", messages))
 	}
 	remove := doing("delete a thread", func(ctx context.Context, m *recall.Memory) error {
 		return m.DeleteThread(ctx, clone, "")
@@ -308,7 +315,7 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 	copiedSome := storing("ThreadClone", perPage, "messages_pkey", byThreadID)
 	get := lookUps("ThreadGet", 1, byThreadID)
 	return []operation{
-		copying("clone", recall.ThreadClone{SourceID: small}, copied),
+		copying("clone", recall.ThreadClone{SourceID: small}, copied, dataset.ThreadMessages),
 		doing("transfer", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.TransferThread(ctx, clone, "", "another")
 			return err
@@ -328,9 +335,9 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 			lookUps("MessageDeleteByThread", dataset.ThreadMessages, wholeThread, byThreadID)),
 		remove,
 		copying("clone the newest of a large thread",
-			recall.ThreadClone{SourceID: large, MessageLimit: ptr(dataset.ThreadMessages)}, copied),
+			recall.ThreadClone{SourceID: large, MessageLimit: ptr(dataset.ThreadMessages)}, copied, dataset.ThreadMessages),
 		remove,
-		copying("clone chosen messages of a large thread", recall.ThreadClone{SourceID: large, MessageIDs: some}, copiedSome),
+		copying("clone chosen messages of a large thread", recall.ThreadClone{SourceID: large, MessageIDs: some}, copiedSome, perPage),
 		remove,
 	}
 }

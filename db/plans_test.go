@@ -193,7 +193,9 @@ func (c cost) holds(t *testing.T, plan dbtest.Plan) bool {
 	ok = assert.LessOrEqual(t, plan.Blocks(), c.blocks, "blocks touched") && ok
 	for _, node := range plan.Ran() {
 		counting := c.countsThreads && node.Relation == "threads"
-		ok = assert.False(t, node.Node == "Seq Scan" && node.Relation != "" && !counting, "sequential scan of %s", node.Relation) && ok
+		// A handful of rows on one page.
+		registry := node.Relation == "embedding_indexes"
+		ok = assert.False(t, node.Node == "Seq Scan" && node.Relation != "" && !counting && !registry, "sequential scan of %s", node.Relation) && ok
 		ok = assert.NotContains(t, []string{"recall_positions", "context_positions"}, node.Function, "not planned as part of the statement") && ok
 	}
 	return ok

@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,6 +21,9 @@ import (
 const (
 	insertThread = `INSERT INTO recall.threads (id, resource_id, created_at, updated_at, title_source, metadata, message_count, last_seq) VALUES `
 	insertPlain  = `INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at) VALUES `
+	insertIndex  = `INSERT INTO recall.embedding_indexes (id, name, model, dimensions, state, hnsw_m, hnsw_ef_construction, created_at)
+		OVERRIDING SYSTEM VALUE VALUES `
+	insertVector = `INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash) VALUES `
 )
 
 // violations break each constraint once, where the fixtures are in.
@@ -42,6 +46,17 @@ var violations = map[string]string{
 
 	"agents_pkey":         `INSERT INTO recall.agents (id, config, created_at, updated_at) VALUES ('a', '{}', now(), now())`,
 	"agents_config_check": `INSERT INTO recall.agents (id, config, created_at, updated_at) VALUES ('a2', 'null', now(), now())`,
+
+	"embedding_indexes_pkey":             insertIndex + `(1, 'third', 'm', 3, 'building', 16, 64, now())`,
+	"embedding_indexes_name_key":         insertIndex + `(9, 'second', 'm', 3, 'building', 16, 64, now())`,
+	"embedding_indexes_name_check":       insertIndex + `(9, '', 'm', 3, 'building', 16, 64, now())`,
+	"embedding_indexes_dimensions_check": insertIndex + `(9, 'third', 'm', 4001, 'building', 16, 64, now())`,
+	"embedding_indexes_state_check":      insertIndex + `(9, 'third', 'm', 3, 'ready', 16, 64, now())`,
+	"embedding_indexes_hnsw_check":       insertIndex + `(9, 'third', 'm', 3, 'building', 16, 31, now())`,
+
+	"embeddings_1_pkey":                       insertVector + `('m', 0, 't', 'r', '')`,
+	"embeddings_1_message_id_fkey":            insertVector + `('absent', 0, 't', 'r', '')`,
+	"embeddings_1_thread_id_resource_id_fkey": insertVector + `('m', 1, 't', 'other', '')`,
 }
 
 func TestEveryConstraintIsNamedAfterItsTableAndColumns(t *testing.T) {
@@ -116,6 +131,59 @@ func TestAMigratedDatabaseHoldsTheFunctionsOfTheFiles(t *testing.T) {
 	}
 }
 
+func TestOneEmbeddingIndexIsLive(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.URL(t))
+	_, err := conn.Exec(t.Context(), insertIndex+`(9, 'third', 'm', 3, 'live', 16, 64, now())`)
+	var refused *pgconn.PgError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "embedding_indexes_live_key", refused.ConstraintName)
+	exec(t, conn, insertIndex+`(9, 'third', 'm', 3, 'retired', 16, 64, now()), (10, 'fourth', 'm', 3, 'retired', 16, 64, now())`)
+}
+
+// Vectors lie in their rows as far as a page has room: an index of each kind,
+// filled and searched.
+func TestAnEmbeddingTableHoldsVectorsOfItsDimensions(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.URL(t))
+	fill(t, conn)
+	for dimensions, want := range map[int]struct{ column, storage string }{
+		1: {"vector(1)", "p"}, 384: {"vector(384)", "p"}, 1536: {"vector(1536)", "p"}, 2000: {"vector(2000)", "e"},
+		2001: {"halfvec(2001)", "p"}, 3072: {"halfvec(3072)", "p"}, 4000: {"halfvec(4000)", "e"},
+	} {
+		inTransaction(t, conn, func(tx pgx.Tx) {
+			id := 10_000 + dimensions
+			_, err := tx.Exec(t.Context(), fmt.Sprintf(insertIndex+`(%d, 'wide', 'm', %d, 'building', 16, 64, now())`, id, dimensions))
+			require.NoError(t, err)
+			var table, column, storage string
+			var rows int
+			require.NoError(t, tx.QueryRow(t.Context(), `SELECT recall.create_embedding_table(i) FROM recall.embedding_indexes AS i WHERE i.name = 'wide'`).Scan(&table))
+			assert.Equal(t, fmt.Sprintf("embeddings_%d", id), table)
+			require.NoError(t, tx.QueryRow(t.Context(), `
+				SELECT format_type(a.atttypid, a.atttypmod), a.attstorage::text FROM pg_attribute AS a
+				WHERE a.attrelid = ('recall.' || $1)::regclass AND a.attname = 'embedding'`, table).Scan(&column, &storage))
+			assert.Equal(t, want, struct{ column, storage string }{column, storage}, "%d dimensions", dimensions)
+			// The longest ids, of four bytes a character.
+			_, err = tx.Exec(t.Context(), `
+				INSERT INTO recall.threads (id, resource_id, created_at, updated_at) VALUES (repeat('t', 512), repeat('r', 512), now(), now());
+				INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at)
+				VALUES (repeat('m', 512), repeat('t', 512), repeat('r', 512), 1, 'user', '{}', now(), now())`)
+			require.NoError(t, err)
+			_, err = tx.Exec(t.Context(), fmt.Sprintf(`
+				INSERT INTO recall.%s (message_id, chunk, thread_id, resource_id, text_hash, embedding, in_graph)
+				SELECT repeat('m', 512), 0, repeat('t', 512), repeat('r', 512), sha256(''), l2_normalize((SELECT array_agg(random()) FROM generate_series(1, %[2]d))::vector::%[3]s), true`,
+				table, dimensions, column))
+			require.NoError(t, err, "%d dimensions", dimensions)
+			require.NoError(t, tx.QueryRow(t.Context(), fmt.Sprintf(`
+				SELECT count(*) FROM recall.nearest_messages('', repeat('r', 512), 1, %d::smallint, array_fill(1, ARRAY[%d])::vector, 5, 0, false, '{}', NULL, NULL, '-infinity', 'infinity')`,
+				id, dimensions)).Scan(&rows))
+			assert.Equal(t, 1, rows, "%d dimensions", dimensions)
+			_, err = tx.Exec(t.Context(), fmt.Sprintf(`UPDATE recall.%s SET embedding = array_fill(1, ARRAY[%d])::vector::halfvec`, table, dimensions+1))
+			require.Error(t, err, "another number of dimensions")
+		})
+	}
+}
+
 // functions gives the definition of each function in the schema.
 func functions(t *testing.T, conn *pgx.Conn) map[string]string {
 	rows, err := conn.Query(t.Context(), `
@@ -147,7 +215,10 @@ func TestEveryIDIsComparedByteByByte(t *testing.T) {
 	ids := `
 		FROM pg_attribute AS a
 		JOIN pg_class AS c ON c.oid = a.attrelid
-		WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname ~ '(^|_)id$' AND ` + ours
+		WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname ~ '(^|_)id$'
+			-- It names a table, and nobody from outside gives it.
+			AND NOT (c.relname = 'embedding_indexes' AND a.attname = 'id')
+			AND ` + ours
 	assert.NotEmpty(t, texts(t, conn, `SELECT a.attname::text`+ids))
 	assert.Empty(t, texts(t, conn, `SELECT c.relname || '.' || a.attname`+ids+`
 		AND (a.atttypid <> 'text'::regtype OR a.attcollation <> (SELECT oid FROM pg_collation WHERE collname = 'C' AND collnamespace = 'pg_catalog'::regnamespace))`))

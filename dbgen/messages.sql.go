@@ -145,7 +145,9 @@ grown AS (
 SELECT
     i.n::bigint AS n,
     coalesce(i.old_created_at, i.created_at)::timestamptz AS created_at,
-    (coalesce(i.old_thread_id = i.thread_id, false) OR s.id IS NOT NULL)::boolean AS stored
+    (coalesce(i.old_thread_id = i.thread_id, false) OR s.id IS NOT NULL)::boolean AS stored,
+    (i.old_thread_id IS NULL)::boolean AS fresh,
+    (s.id IS NOT NULL)::boolean AS changed
 FROM input AS i
 LEFT JOIN saved AS s ON s.id = i.id
 ORDER BY i.n
@@ -164,6 +166,8 @@ type MessageSaveManyRow struct {
 	N         int64
 	CreatedAt time.Time
 	Stored    bool
+	Fresh     bool
+	Changed   bool
 }
 
 // Stores messages in the order of the arrays. An id that exists in the same
@@ -173,7 +177,8 @@ type MessageSaveManyRow struct {
 // gap and commit in order. A created_at of the year 10000 means now.
 //
 // Returns each message's created_at as stored. stored is false where the id
-// lives in another thread; the caller then rolls back. Rows go in by id, so that
+// lives in another thread; the caller then rolls back. fresh: it was not there
+// before; changed: a row was written. Rows go in by id, so that
 // two saves of the same ids into different threads cannot deadlock.
 func (q *Queries) MessageSaveMany(ctx context.Context, db DBTX, arg MessageSaveManyParams) ([]MessageSaveManyRow, error) {
 	rows, err := db.Query(ctx, messageSaveMany,
@@ -191,7 +196,13 @@ func (q *Queries) MessageSaveMany(ctx context.Context, db DBTX, arg MessageSaveM
 	var items []MessageSaveManyRow
 	for rows.Next() {
 		var i MessageSaveManyRow
-		if err := rows.Scan(&i.N, &i.CreatedAt, &i.Stored); err != nil {
+		if err := rows.Scan(
+			&i.N,
+			&i.CreatedAt,
+			&i.Stored,
+			&i.Fresh,
+			&i.Changed,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

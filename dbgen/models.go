@@ -8,6 +8,19 @@ import (
 	"time"
 )
 
+type RecallEmbeddingIndex struct {
+	ID                 int16
+	Name               string
+	Model              string
+	Dimensions         int32
+	LengthPrior        bool
+	State              string
+	HnswM              int32
+	HnswEfConstruction int32
+	CreatedAt          time.Time
+	LiveAt             *time.Time
+}
+
 type Thread struct {
 	ID             string
 	ResourceID     string

@@ -8,6 +8,8 @@ package dbgen
 import (
 	"context"
 	"time"
+
+	"github.com/pgvector/pgvector-go"
 )
 
 const messagePage = `-- name: MessagePage :many
@@ -23,7 +25,7 @@ SELECT
 FROM recall.threads AS t
 LEFT JOIN LATERAL (
     (
-        SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at
+        SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks
         FROM recall.messages AS f
         WHERE $1::boolean
             AND f.thread_id = $2::text
@@ -33,7 +35,7 @@ LEFT JOIN LATERAL (
     )
     UNION ALL
     (
-        SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at
+        SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks
         FROM recall.messages AS f
         WHERE NOT $1::boolean
             AND f.thread_id = $2::text
@@ -153,7 +155,7 @@ FROM recall.recall_positions(
     $22::boolean
 ) AS r
 LEFT JOIN LATERAL (
-    SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at
+    SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks
     FROM recall.messages AS f
     WHERE f.thread_id = r.thread_id AND f.seq = r.seq
     OFFSET 0
@@ -259,6 +261,243 @@ func (q *Queries) MessageRecall(ctx context.Context, db DBTX, arg MessageRecallP
 			&i.ToolCall,
 			&i.ContextOf,
 			&i.ContextOffset,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const messageSearch = `-- name: MessageSearch :many
+WITH scope AS MATERIALIZED (
+    SELECT
+        CASE WHEN $25::boolean THEN $1::text ELSE '' END AS thread_id,
+        coalesce(
+            nullif($2::text, ''),
+            (SELECT t.resource_id FROM recall.threads AS t WHERE t.id = $1::text),
+            ''
+        ) AS resource_id
+),
+hit AS MATERIALIZED (
+    SELECT
+        h.message_id::text AS message_id,
+        h.score::float8 AS score,
+        h.similarity::float8 AS similarity,
+        h.words::float8 AS words,
+        h.plan::text AS plan,
+        h.visited::bigint AS visited,
+        row_number() OVER () AS rank
+    FROM scope AS s
+    CROSS JOIN LATERAL recall.search_positions(
+        s.thread_id,
+        s.resource_id,
+        $26::text,
+        $27::text,
+        $28::vector,
+        $29::text,
+        $30::integer,
+        $31::float8,
+        $16::text[],
+        ($32::text)::jsonpath,
+        coalesce($6::timestamptz, '-infinity'),
+        coalesce($7::timestamptz, 'infinity')
+    ) AS h
+),
+found AS MATERIALIZED (
+    SELECT coalesce(array_agg(h.message_id ORDER BY h.rank), '{}') AS ids, count(*)::integer AS n
+    FROM hit AS h
+)
+SELECT
+    coalesce((SELECT t.resource_id FROM recall.threads AS t WHERE t.id = $1::text), '')::text AS owner_id,
+    coalesce(r.total, 0)::bigint AS total,
+    coalesce(r.has_more, false)::boolean AS has_more,
+    coalesce(m.id, '')::text AS id,
+    coalesce(m.thread_id, '')::text AS thread_id,
+    coalesce(m.resource_id, '')::text AS resource_id,
+    coalesce(m.seq, 0)::bigint AS seq,
+    coalesce(m.role, '')::text AS role,
+    coalesce(m.type, '')::text AS type,
+    m.content::jsonb AS content,
+    coalesce(m.created_at, 'epoch')::timestamptz AS created_at,
+    coalesce(r.on_page, false)::boolean AS on_page,
+    coalesce(r.included, false)::boolean AS included,
+    coalesce(r.tool_call, false)::boolean AS tool_call,
+    coalesce(r.context_of, '')::text AS context_of,
+    coalesce(r.context_offset, 0)::bigint AS context_offset,
+    coalesce(h.rank, 0)::bigint AS rank,
+    coalesce(h.score, 0)::float8 AS score,
+    coalesce(h.similarity, 'NaN')::float8 AS similarity,
+    coalesce(h.words, 0)::float8 AS words,
+    coalesce(h.plan, '')::text AS plan,
+    coalesce(h.visited, 0)::bigint AS visited
+FROM found AS f
+CROSS JOIN LATERAL recall.recall_positions(
+    $1::text,
+    $2::text,
+    $3::boolean,
+    $4::bigint,
+    $5::bigint,
+    coalesce($6::timestamptz, '-infinity'),
+    coalesce($7::timestamptz, 'infinity'),
+    coalesce($8::timestamptz, '-infinity'),
+    $9::text,
+    $10::bigint,
+    coalesce($11::timestamptz, 'infinity'),
+    $12::text,
+    $13::bigint,
+    $14::boolean,
+    ($15::text)::jsonpath,
+    $16::text[],
+    $17::boolean,
+    $18::text[] || f.ids,
+    $19::text[] || array_fill(''::text, ARRAY[f.n]),
+    $20::bigint[] || array_fill($21::bigint, ARRAY[f.n]),
+    $22::bigint[] || array_fill($23::bigint, ARRAY[f.n]),
+    $24::boolean
+) AS r
+LEFT JOIN LATERAL (
+    SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks
+    FROM recall.messages AS f
+    WHERE f.thread_id = r.thread_id AND f.seq = r.seq
+    OFFSET 0
+) AS m ON true
+LEFT JOIN hit AS h ON h.message_id = m.id
+ORDER BY r.created_at, r.thread_id, r.seq
+`
+
+type MessageSearchParams struct {
+	ThreadID         string
+	ResourceID       string
+	Newest           bool
+	MaxRows          *int64
+	SkipRows         int64
+	StartsAt         *time.Time
+	EndsAt           *time.Time
+	AfterCreatedAt   *time.Time
+	AfterThreadID    string
+	AfterSeq         int64
+	BeforeCreatedAt  *time.Time
+	BeforeThreadID   string
+	BeforeSeq        int64
+	HasConditions    bool
+	Matching         string
+	Roles            []string
+	WithTotal        bool
+	IncludeIds       []string
+	IncludeThreadIds []string
+	IncludeBefore    []int64
+	HitBefore        int64
+	IncludeAfter     []int64
+	HitAfter         int64
+	KeepToolPairs    bool
+	HitsInThread     bool
+	SearchMode       string
+	Question         string
+	QueryVector      *pgvector.Vector
+	IndexName        string
+	TopK             int32
+	Threshold        *float64
+	HitMatching      *string
+}
+
+type MessageSearchRow struct {
+	OwnerID       string
+	Total         int64
+	HasMore       bool
+	ID            string
+	ThreadID      string
+	ResourceID    string
+	Seq           int64
+	Role          string
+	Type          string
+	Content       []byte
+	CreatedAt     time.Time
+	OnPage        bool
+	Included      bool
+	ToolCall      bool
+	ContextOf     string
+	ContextOffset int64
+	Rank          int64
+	Score         float64
+	Similarity    float64
+	Words         float64
+	Plan          string
+	Visited       int64
+}
+
+// A recall with hits: MessageRecall, to which the messages that answer a question
+// are added as if they had been included by id, in the order of recall_positions.
+// search_positions says which they are. The hits lie in the thread where
+// hits_in_thread, else in all threads of its owner (or of resource_id).
+func (q *Queries) MessageSearch(ctx context.Context, db DBTX, arg MessageSearchParams) ([]MessageSearchRow, error) {
+	rows, err := db.Query(ctx, messageSearch,
+		arg.ThreadID,
+		arg.ResourceID,
+		arg.Newest,
+		arg.MaxRows,
+		arg.SkipRows,
+		arg.StartsAt,
+		arg.EndsAt,
+		arg.AfterCreatedAt,
+		arg.AfterThreadID,
+		arg.AfterSeq,
+		arg.BeforeCreatedAt,
+		arg.BeforeThreadID,
+		arg.BeforeSeq,
+		arg.HasConditions,
+		arg.Matching,
+		arg.Roles,
+		arg.WithTotal,
+		arg.IncludeIds,
+		arg.IncludeThreadIds,
+		arg.IncludeBefore,
+		arg.HitBefore,
+		arg.IncludeAfter,
+		arg.HitAfter,
+		arg.KeepToolPairs,
+		arg.HitsInThread,
+		arg.SearchMode,
+		arg.Question,
+		arg.QueryVector,
+		arg.IndexName,
+		arg.TopK,
+		arg.Threshold,
+		arg.HitMatching,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MessageSearchRow
+	for rows.Next() {
+		var i MessageSearchRow
+		if err := rows.Scan(
+			&i.OwnerID,
+			&i.Total,
+			&i.HasMore,
+			&i.ID,
+			&i.ThreadID,
+			&i.ResourceID,
+			&i.Seq,
+			&i.Role,
+			&i.Type,
+			&i.Content,
+			&i.CreatedAt,
+			&i.OnPage,
+			&i.Included,
+			&i.ToolCall,
+			&i.ContextOf,
+			&i.ContextOffset,
+			&i.Rank,
+			&i.Score,
+			&i.Similarity,
+			&i.Words,
+			&i.Plan,
+			&i.Visited,
 		); err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ chosen AS MATERIALIZED (
         m.created_at
     FROM (
         (
-            SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at
+            SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at, c.lexemes, c.asks
             FROM recall.messages AS c
             WHERE NOT $3::boolean
                 AND c.thread_id = $1::text
@@ -39,9 +39,9 @@ chosen AS MATERIALIZED (
         )
         UNION ALL
         (
-            SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at
+            SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at, c.lexemes, c.asks
             FROM (SELECT DISTINCT u.id FROM unnest($7::text[]) AS u (id)) AS i
-            CROSS JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS c
+            CROSS JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS c
             WHERE $3::boolean
                 AND c.thread_id = $1::text
                 AND c.created_at >= coalesce($4::timestamptz, '-infinity')
@@ -569,6 +569,37 @@ func (q *Queries) ThreadListClones(ctx context.Context, db DBTX, arg ThreadListC
 			&i.CreatedAt,
 			&i.UpdatedAt,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const threadListTitles = `-- name: ThreadListTitles :many
+SELECT t.id, t.title
+FROM recall.threads AS t
+WHERE t.id = ANY ($1::text[])
+`
+
+type ThreadListTitlesRow struct {
+	ID    string
+	Title string
+}
+
+func (q *Queries) ThreadListTitles(ctx context.Context, db DBTX, ids []string) ([]ThreadListTitlesRow, error) {
+	rows, err := db.Query(ctx, threadListTitles, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ThreadListTitlesRow
+	for rows.Next() {
+		var i ThreadListTitlesRow
+		if err := rows.Scan(&i.ID, &i.Title); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

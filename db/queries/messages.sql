@@ -6,7 +6,8 @@
 -- gap and commit in order. A created_at of the year 10000 means now.
 --
 -- Returns each message's created_at as stored. stored is false where the id
--- lives in another thread; the caller then rolls back. Rows go in by id, so that
+-- lives in another thread; the caller then rolls back. fresh: it was not there
+-- before; changed: a row was written. Rows go in by id, so that
 -- two saves of the same ids into different threads cannot deadlock.
 WITH input AS MATERIALIZED (
     SELECT
@@ -88,7 +89,9 @@ grown AS (
 SELECT
     i.n::bigint AS n,
     coalesce(i.old_created_at, i.created_at)::timestamptz AS created_at,
-    (coalesce(i.old_thread_id = i.thread_id, false) OR s.id IS NOT NULL)::boolean AS stored
+    (coalesce(i.old_thread_id = i.thread_id, false) OR s.id IS NOT NULL)::boolean AS stored,
+    (i.old_thread_id IS NULL)::boolean AS fresh,
+    (s.id IS NOT NULL)::boolean AS changed
 FROM input AS i
 LEFT JOIN saved AS s ON s.id = i.id
 ORDER BY i.n;

@@ -47,6 +47,11 @@ SELECT t.*
 FROM recall.threads AS t
 WHERE t.id = @id::text;
 
+-- name: ThreadListTitles :many
+SELECT t.id, t.title
+FROM recall.threads AS t
+WHERE t.id = ANY (@ids::text[]);
+
 -- name: ThreadLockMany :many
 -- Locks the threads of a save, in the one order that keeps writers from
 -- deadlocks: by id. Writers of one thread take turns from here on.

@@ -1,8 +1,6 @@
 -- +goose Up
 
--- The thread and the resource of a message as keys of one GIN index, beside
--- what is looked for in the content: PostgreSQL then intersects scope and
--- condition inside the index, before it touches a row.
+-- The thread and the resource of a message, as keys of the GIN index on content.
 CREATE FUNCTION recall.scope_keys(thread_id text, resource_id text) RETURNS text[]
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ARRAY['t' || thread_id, 'r' || resource_id];
@@ -35,16 +33,7 @@ RETURN jsonb_path_query_array(content, '$.parts[*].toolInvocation ? (@.state == 
     )
     || jsonb_path_query_array(content, '$.toolInvocations[*] ? (@.state == "result").toolCallId');
 
--- Metadata filters, and the call that belongs to a tool result. fastupdate is
--- off: its pending list makes single saves stall and searches slow.
-CREATE INDEX messages_content_idx ON recall.messages USING gin (
-    recall.scope_keys(thread_id, resource_id),
-    recall.message_metadata(content) jsonb_path_ops,
-    recall.tool_call_ids(content) jsonb_path_ops
-) WITH (fastupdate = off);
-
 -- +goose Down
-DROP INDEX recall.messages_content_idx;
 DROP FUNCTION recall.tool_result_ids(jsonb);
 DROP FUNCTION recall.tool_call_ids(jsonb);
 DROP FUNCTION recall.message_metadata(jsonb);
