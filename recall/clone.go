@@ -42,7 +42,7 @@ type ClonedThread struct {
 // maxCloneGenerations bounds the chain that CloneHistory follows.
 const maxCloneGenerations = 1000
 
-// CloneThread copies a thread inside the database, in one statement: what a
+// CloneThread copies a thread inside the database, of one snapshot: what a
 // writer appends meanwhile is in the copy up to some commit of his, without a
 // hole. CodeConflict when the new id is taken.
 func (m *Memory) CloneThread(ctx context.Context, in ThreadClone) (ClonedThread, error) {
@@ -63,18 +63,35 @@ func (m *Memory) CloneThread(ctx context.Context, in ThreadClone) (ClonedThread,
 		rows := int64(*in.MessageLimit)
 		params.MaxRows = &rows
 	}
-	var rows []dbgen.ThreadCloneRow
-	err := m.write(ctx, func(tx pgx.Tx) (err error) {
-		rows, err = m.queries.ThreadClone(ctx, tx, params)
+	var clone ClonedThread
+	// REPEATABLE READ: messages and vectors of one snapshot.
+	err := m.writeAt(ctx, pgx.RepeatableRead, func(tx pgx.Tx) error {
+		rows, err := m.queries.ThreadClone(ctx, tx, params)
 		if err == nil && len(rows) == 0 {
 			err = sourceError(m.orMissing(ctx, tx, pgx.ErrNoRows, in.SourceID, in.SourceResourceID))
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		clone = cloned(rows)
+		return m.copyEmbeddings(ctx, tx, clone)
 	})
 	if err != nil {
 		return ClonedThread{}, err
 	}
-	return cloned(rows), nil
+	return clone, nil
+}
+
+// copyEmbeddings carries the vectors of a clone's sources over to it.
+func (m *Memory) copyEmbeddings(ctx context.Context, tx pgx.Tx, clone ClonedThread) error {
+	if len(clone.Messages) == 0 {
+		return nil
+	}
+	params := dbgen.EmbeddingCopyManyParams{SourceIds: clone.SourceIDs}
+	for _, message := range clone.Messages {
+		params.Ids = append(params.Ids, message.ID)
+	}
+	return m.queries.EmbeddingCopyMany(ctx, tx, params)
 }
 
 func (m *Memory) checkClone(in ThreadClone) error {

@@ -21,6 +21,9 @@ type Limits struct {
 	// or after one of them.
 	IncludeItems int
 	ContextWidth int
+	// QuestionBytes bounds the question of a search, TopK its hits.
+	QuestionBytes int
+	TopK          int
 	// MetadataPairs bounds the pairs of filter.metadata, WhereOperators the
 	// comparisons and alternatives of filter.where.
 	MetadataPairs  int
@@ -40,6 +43,8 @@ func DefaultLimits() Limits {
 		Page:           1_000_000,
 		IncludeItems:   200,
 		ContextWidth:   200,
+		QuestionBytes:  32 << 10,
+		TopK:           200,
 		MetadataPairs:  32,
 		WhereOperators: 64,
 	}

@@ -8,20 +8,43 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgrecall/pgrecall/dbgen"
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 // Memory is the conversation memory kept in one database. It is safe for
 // concurrent use.
 type Memory struct {
-	pool    *pgxpool.Pool
-	queries *dbgen.Queries
-	limits  Limits
+	pool      *pgxpool.Pool
+	queries   *dbgen.Queries
+	limits    Limits
+	embedder  embed.Embedder // nil: no vectors, words only
+	questions embed.Embedder // the same behind a cache
 }
+
+// Option changes what [New] gives.
+type Option func(*Memory)
+
+// WithEmbedder makes a memory give its messages vectors, in the transaction that
+// saves them, and search by them. [Memory.CheckEmbedder] tells whether the
+// database has an index for them.
+func WithEmbedder(embedder embed.Embedder) Option {
+	return func(m *Memory) {
+		m.embedder = embedder
+		m.questions = embed.NewCache(embedder, cachedQuestions)
+	}
+}
+
+// cachedQuestions is how many questions' vectors are kept.
+const cachedQuestions = 4096
 
 // New gives the memory behind pool, whose database must have been migrated. The
 // pool stays the caller's to close.
-func New(pool *pgxpool.Pool, limits Limits) *Memory {
-	return &Memory{pool: pool, queries: dbgen.New(), limits: limits}
+func New(pool *pgxpool.Pool, limits Limits, options ...Option) *Memory {
+	m := &Memory{pool: pool, queries: dbgen.New(), limits: limits}
+	for _, option := range options {
+		option(m)
+	}
+	return m
 }
 
 // Ready fails with CodeUnavailable unless the database answers and has the
@@ -45,17 +68,22 @@ const rollbackTimeout = 5 * time.Second
 // committed before it, so what follows a lock sees the work of the lock's last
 // owner.
 func (m *Memory) write(ctx context.Context, do func(pgx.Tx) error) error {
+	return m.writeAt(ctx, pgx.ReadCommitted, do)
+}
+
+// writeAt is write at another isolation level.
+func (m *Memory) writeAt(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.Tx) error) error {
 	var err error
 	for range txAttempts {
-		if err = m.writeOnce(ctx, do); !isRetryable(err) {
+		if err = m.writeOnce(ctx, level, do); !isRetryable(err) {
 			break
 		}
 	}
 	return databaseError(err)
 }
 
-func (m *Memory) writeOnce(ctx context.Context, do func(pgx.Tx) error) error {
-	tx, err := m.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+func (m *Memory) writeOnce(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.Tx) error) error {
+	tx, err := m.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
 	if err != nil {
 		return err
 	}

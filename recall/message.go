@@ -240,6 +240,7 @@ func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Messag
 	if err != nil {
 		return err
 	}
+	var changed []written
 	for i, row := range rows {
 		if !row.Stored {
 			return &Error{
@@ -249,8 +250,13 @@ func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Messag
 			}
 		}
 		messages[i].CreatedAt = row.CreatedAt.UTC()
+		if row.Changed {
+			changed = append(changed, written{
+				id: messages[i].ID, text: embeddedText(messages[i].Role, messages[i].Content), fresh: row.Fresh,
+			})
+		}
 	}
-	return nil
+	return m.embedWritten(ctx, tx, changed)
 }
 
 // UpdateMessages changes messages, all or none, and gives them as they are then.
@@ -288,13 +294,15 @@ func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, re
 			return errorf(CodeNotFound, "Message not found")
 		}
 		messages = messages[:0]
+		var changed []written
 		for _, row := range rows {
 			messages = append(messages, Message{
 				ID: row.ID, ThreadID: row.ThreadID, ResourceID: row.ResourceID, Role: row.Role, Type: row.Type,
 				Content: row.Content, CreatedAt: row.CreatedAt.UTC(),
 			})
+			changed = append(changed, written{id: row.ID, text: embeddedText(row.Role, row.Content)})
 		}
-		return nil
+		return m.embedWritten(ctx, tx, changed)
 	})
 	if err != nil {
 		return nil, err

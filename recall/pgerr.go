@@ -31,6 +31,7 @@ const (
 	stateLockNotAvailable     = "55P03"
 	stateReadOnlyTransaction  = "25006"
 	stateIdleTimeout          = "25P03"
+	stateNoEmbeddingIndex     = "PR404" // of search_positions
 	classConnection           = "08"
 	classInsufficientResource = "53"
 	classOperatorIntervention = "57"
@@ -67,6 +68,10 @@ func serverError(err *pgconn.PgError) error {
 		return wrap(CodeConflict, "A message with this id exists already")
 	case err.Code == stateForeignKeyViolation && err.ConstraintName == constraintThreadFkey:
 		return wrap(CodeNotFound, "Thread not found")
+	case err.Code == stateNoEmbeddingIndex:
+		return &Error{Code: CodeInvalid, Message: "Invalid request", Issues: []Issue{{
+			Field: "threadConfig.semanticRecall.indexName", Message: "is no embedding index with vectors of this embedder",
+		}}, cause: err}
 	case err.Code == stateUntranslatable, err.Code == stateBadCharacter:
 		return wrap(CodeUnstorable, "The request holds text that PostgreSQL cannot store")
 	case err.Code == stateQueryCanceled, err.Code == stateLockNotAvailable:

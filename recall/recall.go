@@ -48,10 +48,11 @@ type query struct {
 	// newest takes the page from the newest end, newestFirst gives it so.
 	newest, newestFirst bool
 
-	predicate string
-	past      *position // the cursor's place
-	starts    *time.Time
-	ends      *time.Time
+	predicate    string
+	hitPredicate string    // of the hits of a search; empty: any
+	past         *position // the cursor's place
+	starts       *time.Time
+	ends         *time.Time
 }
 
 func (q *query) perPage() int { return *q.PerPage }
@@ -79,7 +80,7 @@ func (q *query) conditions() bool {
 // asked for.
 func (q *query) plain() bool {
 	return q.ThreadID != "" && q.perPage() > 0 && q.page() == 0 && !q.Filter.given() &&
-		len(q.Include) == 0 && !q.KeepToolPairs
+		len(q.Include) == 0 && !q.KeepToolPairs && q.Search == nil
 }
 
 func (f *Filter) given() bool {
@@ -99,6 +100,11 @@ func (m *Memory) find(ctx context.Context, q query) (Result, error) {
 	}
 	if q.ThreadID != "" && q.ResourceID != "" && found.owner != q.ResourceID {
 		return Result{}, wrongResource()
+	}
+	if q.Search != nil && q.Search.CountPending {
+		if found.plan.Pending, err = m.countPending(ctx, &q, found.owner); err != nil {
+			return Result{}, err
+		}
 	}
 	return q.result(found), nil
 }
@@ -125,6 +131,11 @@ func (m *Memory) checkQuery(q *query) error {
 	}
 	c.filter(q)
 	c.include(q.Include)
+	if q.Search != nil {
+		search := *q.Search // its defaults are filled in here
+		q.Search = &search
+		m.checkSearch(c, q)
+	}
 	return c.err()
 }
 
@@ -192,6 +203,9 @@ type found struct {
 	total   int64
 	hasMore bool
 	rows    []foundRow // oldest first
+
+	degraded bool        // the search had to do without the embedder
+	plan     *SearchPlan // nil without a search
 }
 
 type foundRow struct {
@@ -203,13 +217,18 @@ type foundRow struct {
 	// contextOf and contextOffset as in Explanation.
 	contextOf     string
 	contextOffset int64
+	hit           *Hit // nil where the message is none
 }
 
 func (m *Memory) run(ctx context.Context, q *query) (found, error) {
-	if q.plain() {
+	switch {
+	case q.plain():
 		return m.runPage(ctx, q)
+	case q.Search != nil:
+		return m.runSearch(ctx, q)
+	default:
+		return m.runRecall(ctx, q)
 	}
-	return m.runRecall(ctx, q)
 }
 
 func (m *Memory) runPage(ctx context.Context, q *query) (found, error) {
@@ -299,8 +318,8 @@ func (q *query) params() dbgen.MessageRecallParams {
 		}
 		params.IncludeIds = append(params.IncludeIds, item.ID)
 		params.IncludeThreadIds = append(params.IncludeThreadIds, thread)
-		params.IncludeBefore = append(params.IncludeBefore, int64(valueOr(item.Previous, 0)))
-		params.IncludeAfter = append(params.IncludeAfter, int64(valueOr(item.Next, 0)))
+		params.IncludeBefore = append(params.IncludeBefore, int64(valueOr(item.Previous, q.includeContext())))
+		params.IncludeAfter = append(params.IncludeAfter, int64(valueOr(item.Next, q.includeContext())))
 	}
 	return params
 }
@@ -324,6 +343,15 @@ func (q *query) bounds() (after, before *position) {
 	return after, before
 }
 
+// includeContext is how many messages come before and after an included one where
+// its item does not say.
+func (q *query) includeContext() int {
+	if q.Search != nil {
+		return defaultSearchContext
+	}
+	return 0
+}
+
 func valueOr[T any](p *T, fallback T) T {
 	if p == nil {
 		return fallback
@@ -332,7 +360,10 @@ func valueOr[T any](p *T, fallback T) T {
 }
 
 func (q *query) result(f found) Result {
-	out := Result{PerPage: q.perPage(), HasMore: f.hasMore && q.perPage() > 0, Messages: make([]Message, len(f.rows))}
+	out := Result{
+		PerPage: q.perPage(), HasMore: f.hasMore && q.perPage() > 0, Messages: make([]Message, len(f.rows)),
+		Degraded: f.degraded, Search: f.plan,
+	}
 	if q.Cursor == nil {
 		page := q.page()
 		out.Page = &page
@@ -374,13 +405,15 @@ func (q *query) lastOnPage(rows []foundRow) position {
 }
 
 func (r *foundRow) explanation() *Explanation {
-	e := &Explanation{ContextOf: r.contextOf, Offset: int(r.contextOffset)}
+	e := &Explanation{ContextOf: r.contextOf, Offset: int(r.contextOffset), Hit: r.hit}
 	for _, reason := range []struct {
 		holds bool
 		name  Reason
 	}{
 		{r.onPage, ReasonPage},
 		{r.included, ReasonInclude},
+		{r.hit != nil && r.hit.Similarity != nil, ReasonSemantic},
+		{r.hit != nil && r.hit.Words > 0, ReasonLexical},
 		{r.contextOf != "", ReasonContext},
 		{r.toolCall, ReasonToolCall},
 	} {

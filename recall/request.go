@@ -32,6 +32,8 @@ type Request struct {
 	Direction Direction
 	Filter    Filter
 	Include   []Include
+	// Search adds the messages that answer a question; nil adds none.
+	Search *Search
 	// KeepToolPairs adds to the answer the message with the call of every tool
 	// result in it.
 	KeepToolPairs bool
@@ -68,7 +70,8 @@ type Include struct {
 	ID string
 	// ThreadID defaults to the request's.
 	ThreadID string
-	// Previous and Next count messages before and after; nil means 0.
+	// Previous and Next count messages before and after; nil means 0, and 2 in a
+	// recall that searches too.
 	Previous, Next *int
 }
 
@@ -83,6 +86,11 @@ type Result struct {
 	HasMore bool
 	// NextCursor continues a walk; empty at its end.
 	NextCursor string
+	// Degraded says that the embedder was out of reach, and that the hits were
+	// found by words alone.
+	Degraded bool
+	// Search says how the search was run; nil without one.
+	Search *SearchPlan
 }
 
 // Reason says why a message is in an answer.
@@ -92,6 +100,8 @@ type Reason string
 const (
 	ReasonPage     Reason = "page"
 	ReasonInclude  Reason = "include"
+	ReasonSemantic Reason = "semantic"
+	ReasonLexical  Reason = "lexical"
 	ReasonContext  Reason = "context"
 	ReasonToolCall Reason = "toolCall"
 )
@@ -99,8 +109,10 @@ const (
 // Explanation says why a message is in an answer.
 type Explanation struct {
 	Reasons []Reason
-	// ContextOf is the id of the nearest included message that brought this one
+	// ContextOf is the id of the nearest included message or hit that brought this one
 	// in as its context, and Offset the distance to it: -2 is two before it.
 	ContextOf string
 	Offset    int
+	// Hit says how the message was found; nil where it was not.
+	Hit *Hit
 }

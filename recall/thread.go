@@ -128,6 +128,19 @@ func (m *Memory) Thread(ctx context.Context, id, resourceID string) (Thread, err
 	return thread(row), databaseError(err)
 }
 
+// ThreadTitles gives the titles of those of the threads that exist, by id.
+func (m *Memory) ThreadTitles(ctx context.Context, ids []string) (map[string]string, error) {
+	rows, err := m.queries.ThreadListTitles(ctx, m.pool, ids)
+	if err != nil {
+		return nil, databaseError(err)
+	}
+	titles := make(map[string]string, len(rows))
+	for _, row := range rows {
+		titles[row.ID] = row.Title
+	}
+	return titles, nil
+}
+
 // ListThreads gives a page of threads.
 func (m *Memory) ListThreads(ctx context.Context, in ThreadListing) (ThreadPage, error) {
 	c := m.check()

@@ -1,0 +1,97 @@
+package remote
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/pgrecall/pgrecall/recall/embed"
+)
+
+func TestRetriedWaitsLongerEachTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		last := time.Now()
+		var waits []time.Duration
+		_, err := retried(t.Context(), 4, time.Second, func() (int, error) {
+			waits = append(waits, time.Since(last))
+			last = time.Now()
+			return 0, &embed.Error{Reason: embed.ErrUnavailable}
+		})
+		require.ErrorIs(t, err, embed.ErrUnavailable)
+		require.Len(t, waits, 4)
+		for i, most := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} {
+			assert.LessOrEqual(t, waits[i], most)
+			assert.GreaterOrEqual(t, waits[i], most/2)
+		}
+	})
+}
+
+func TestRetriedWaitsAsLongAsItIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		calls := 0
+		_, err := retried(t.Context(), 3, time.Second, func() (int, error) {
+			if calls++; calls == 1 {
+				return 0, &embed.Error{Reason: embed.ErrUnavailable, RetryAfter: 30 * time.Second}
+			}
+			return 0, nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, 30*time.Second, time.Since(begin))
+	})
+}
+
+func TestRetriedDoesNotWaitForADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		begin := time.Now()
+		_, err := retried(ctx, 3, time.Second, func() (int, error) {
+			return 0, &embed.Error{Reason: embed.ErrUnavailable, RetryAfter: 10 * time.Second}
+		})
+		require.ErrorIs(t, err, embed.ErrUnavailable)
+		assert.Zero(t, time.Since(begin))
+	})
+}
+
+func TestRetriedEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		begin := time.Now()
+		_, err := retried(ctx, 3, time.Minute, func() (int, error) {
+			return 0, &embed.Error{Reason: embed.ErrUnavailable}
+		})
+		require.ErrorIs(t, err, embed.ErrUnavailable)
+		assert.Equal(t, time.Second, time.Since(begin))
+	})
+}
+
+func TestRetryAfterIsReadAsSecondsOrADate(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"":                              0,
+		"soon":                          0,
+		"0":                             0,
+		"-1":                            0,
+		"NaN":                           0,
+		"3":                             3 * time.Second,
+		"0.5":                           500 * time.Millisecond,
+		"1e300":                         time.Hour,
+		"Inf":                           time.Hour,
+		"Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second,
+		"Fri, 02 Jan 2026 03:04:00 GMT": 0,
+		"Sat, 03 Jan 2026 03:04:05 GMT": time.Hour,
+	} {
+		assert.Equal(t, want, retryAfter(header, now), "%q", header)
+	}
+}
