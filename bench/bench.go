@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pgrecall/pgrecall/bench/dataset"
+	"github.com/pgrecall/pgrecall/db"
 )
 
 // Options say what to measure on.
@@ -41,15 +42,15 @@ func Run(ctx context.Context, options Options) (report Report, err error) {
 		options.Progress = func(string, int, int) {}
 	}
 	shape := dataset.Scaled(options.Messages)
-	database, err := createDatabase(ctx, options.DatabaseURL, options.Database)
+	database, err := db.CreateScratch(ctx, options.DatabaseURL, "pgrecall_bench_", options.Database)
 	if err != nil {
 		return Report{}, err
 	}
-	defer func() { err = errors.Join(err, database.drop(context.WithoutCancel(ctx))) }()
-	if err := database.load(ctx, shape, options.Progress); err != nil {
+	defer func() { err = errors.Join(err, database.Drop(ctx)) }()
+	if err := load(ctx, database.URL, shape, options.Progress); err != nil {
 		return Report{}, err
 	}
-	rig, err := newRig(ctx, database.url, shape)
+	rig, err := newRig(ctx, database.URL, shape)
 	if err != nil {
 		return Report{}, err
 	}

@@ -57,16 +57,3 @@ func TestGrowthIsMeasuredByThePageOfASmallThread(t *testing.T) {
 	require.NoError(t, all[1].Check())
 	assert.ErrorContains(t, all[2].Check(), "large")
 }
-
-func TestAnotherDatabaseOfTheSameServerIsNamed(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"postgres://u:p@h:1/app?sslmode=disable": "postgres://u:p@h:1/other?sslmode=disable",
-		"postgresql://h":                         "postgresql://h/other",
-		"host=h dbname=app":                      "host=h dbname=app dbname=other",
-	} {
-		got, err := withDatabase(address, "other")
-		require.NoError(t, err)
-		assert.Equal(t, want, got)
-	}
-}

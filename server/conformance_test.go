@@ -15,14 +15,18 @@ import (
 
 	"github.com/pgrecall/pgrecall/db/dbtest"
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/server"
 )
 
 // attached gives a server on an empty database of the test's own, behind a real
-// listener.
-func attached(t *testing.T) *httptest.Server {
+// listener, with the embedder that is the program's default.
+func attached(t *testing.T) *httptest.Server { return embedding(t, embed.Static{}) }
+
+// embedding gives a server with another embedder.
+func embedding(t *testing.T, embedder embed.Embedder) *httptest.Server {
 	t.Helper()
-	memory := recall.New(dbtest.New(t), recall.DefaultLimits())
+	memory := recall.New(dbtest.New(t), recall.DefaultLimits(), recall.WithEmbedder(embedder))
 	s := httptest.NewServer(server.New(memory, quiet()))
 	t.Cleanup(s.Close)
 	return s

@@ -109,8 +109,8 @@ func appendExplanation(b []byte, e recall.Explanation) []byte {
 	b = appendArray(append(b, `{"reason":`...), e.Reasons, func(b []byte, r recall.Reason) []byte {
 		return appendText(b, string(r))
 	})
-	b = append(b, `,"score":null,"similarity":null,"rank":null,"contextOf":`...)
-	b = appendTextOrNull(b, e.ContextOf)
+	b = appendHit(b, e.Hit)
+	b = appendTextOrNull(append(b, `,"contextOf":`...), e.ContextOf)
 	b = append(b, `,"offset":`...)
 	if e.ContextOf == "" {
 		b = append(b, "null"...)
@@ -118,6 +118,39 @@ func appendExplanation(b []byte, e recall.Explanation) []byte {
 		b = appendInt(b, e.Offset)
 	}
 	return append(b, '}')
+}
+
+func appendHit(b []byte, hit *recall.Hit) []byte {
+	if hit == nil {
+		return append(b, `,"score":null,"similarity":null,"words":null,"rank":null`...)
+	}
+	b = appendNumber(append(b, `,"score":`...), &hit.Score)
+	b = appendNumber(append(b, `,"similarity":`...), hit.Similarity)
+	b = appendNumber(append(b, `,"words":`...), &hit.Words)
+	return appendInt(append(b, `,"rank":`...), hit.Rank)
+}
+
+// appendNumber appends a finite number, and null for none.
+func appendNumber(b []byte, n *float64) []byte {
+	if n == nil {
+		return append(b, "null"...)
+	}
+	return strconv.AppendFloat(b, *n, 'g', -1, 64)
+}
+
+// appendPlan says how a search was run; nil where there was none.
+func appendPlan(b []byte, plan *recall.SearchPlan) []byte {
+	if plan == nil {
+		return append(b, `{"mode":null,"plan":null,"visited":null,"pending":null}`...)
+	}
+	b = appendText(append(b, `{"mode":`...), string(plan.Mode))
+	b = appendTextOrNull(append(b, `,"plan":`...), plan.Plan)
+	b = strconv.AppendInt(append(b, `,"visited":`...), plan.Visited, 10)
+	b = append(b, `,"pending":`...)
+	if plan.Pending == nil {
+		return append(b, "null}"...)
+	}
+	return append(strconv.AppendInt(b, *plan.Pending, 10), '}')
 }
 
 // appendResult appends the answer to a recall or listing, but for its closing
@@ -139,8 +172,11 @@ func appendResult(b []byte, r recall.Result, explain bool) []byte {
 	b = appendPageSize(append(b, `,"perPage":`...), r.PerPage)
 	b = strconv.AppendBool(append(b, `,"hasMore":`...), r.HasMore)
 	b = appendTextOrNull(append(b, `,"nextCursor":`...), r.NextCursor)
+	if r.Degraded {
+		b = append(b, `,"degraded":true`...)
+	}
 	if explain {
-		b = append(b, `,"explain":{"mode":null,"plan":null,"visited":null,"pending":null}`...)
+		b = appendPlan(append(b, `,"explain":`...), r.Search)
 	}
 	return b
 }

@@ -78,7 +78,6 @@ func readRecallBody(body object) recall.Request {
 		"keepToolPairs", "includeTotal", "explain", "vectorSearchString", "threadConfig")
 	body.text("agentId")
 	config := body.object("threadConfig")
-	refuseSearch(body, config)
 	request := recall.Request{
 		ThreadID:      body.key("threadId"),
 		ResourceID:    body.key("resourceId"),
@@ -88,9 +87,13 @@ func readRecallBody(body object) recall.Request {
 		Direction:     readOrderObject(body.object("orderBy")),
 		Filter:        readFilter(body.object("filter")),
 		Include:       readInclude(body.objects("include")),
+		Search:        readSearch(body.text("vectorSearchString"), config),
 		KeepToolPairs: body.flag("keepToolPairs"),
 		SkipTotal:     !body.flagOr("includeTotal", true),
 		Explain:       body.flag("explain"),
+	}
+	if request.Search != nil {
+		request.Search.CountPending = request.Explain
 	}
 	lastMessages := config.lastMessages()
 	// The memory's own default for a bare include stands against lastMessages.
@@ -101,18 +104,59 @@ func readRecallBody(body object) recall.Request {
 	return request
 }
 
-// refuseSearch refuses a question: nothing here can embed it.
-func refuseSearch(body, config object) {
-	const name = "vectorSearchString"
-	asked := body.text(name) != ""
-	switch string(config.raw("semanticRecall")) {
-	case "", "false", "null":
-	default:
-		asked = true
+// readSearch reads the search that a question asks for; nil without a question, or
+// where the configuration of the call switches semantic recall off.
+func readSearch(question string, config object) *recall.Search {
+	search := readSemanticRecall(config)
+	if question == "" || search == nil {
+		return nil
 	}
-	if asked {
-		body.fault(name, "semantic recall needs an embedder, and none is configured")
+	search.Question = question
+	return search
+}
+
+// readSemanticRecall reads how to search; nil where that is switched off.
+func readSemanticRecall(config object) *recall.Search {
+	const name = "semanticRecall"
+	search := &recall.Search{}
+	switch string(config.raw(name)) {
+	case "false":
+		return nil
+	case "", "true":
+		return search
 	}
+	o := config.object(name)
+	// indexConfig tunes stores whose index is built by the client.
+	o.only("topK", "messageRange", "scope", "threshold", "indexName", "filter", "mode", "indexConfig")
+	if topK := o.count("topK"); topK != nil {
+		search.TopK = *topK
+		if *topK == 0 {
+			o.fault("topK", "must be at least 1")
+		}
+	}
+	search.Before, search.After = readMessageRange(o)
+	search.Scope = recall.Scope(o.key("scope"))
+	search.Threshold = o.number("threshold")
+	search.IndexName = o.key("indexName")
+	search.Filter = o.values("filter")
+	search.Mode = recall.Mode(o.key("mode"))
+	return search
+}
+
+// readMessageRange reads the width of the context of hits: one number for both
+// sides, or one for each.
+func readMessageRange(o object) (before, after *int) {
+	const name = "messageRange"
+	if !o.has(name) {
+		return nil, nil
+	}
+	if kindOf(o.raw(name)) != "an object" {
+		width := o.count(name)
+		return width, width
+	}
+	sides := o.object(name)
+	sides.only("before", "after")
+	return sides.count("before"), sides.count("after")
 }
 
 // pageSize reads the size of a page, where false is everything; nil where there

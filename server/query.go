@@ -73,6 +73,14 @@ func (q query) key(name string) string {
 	return q.text(name)
 }
 
+// mustKey reads a value that must be given and not be empty.
+func (q query) mustKey(name string) string {
+	if !q.values.Has(name) {
+		q.faults.add(name, "required")
+	}
+	return q.key(name)
+}
+
 // textIfGiven reads a value; nil where there is none.
 func (q query) textIfGiven(name string) *string {
 	if !q.values.Has(name) {

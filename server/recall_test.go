@@ -117,8 +117,8 @@ func TestExplainSaysWhyAMessageIsThere(t *testing.T) {
 		t.Errorf("the answer's explain is %v, want %v", got, unknown)
 	}
 	want := []map[string]any{
-		{"reason": []any{"context"}, "score": nil, "similarity": nil, "rank": nil, "contextOf": "m5", "offset": -1.0},
-		{"reason": []any{"include"}, "score": nil, "similarity": nil, "rank": nil, "contextOf": nil, "offset": nil},
+		{"reason": []any{"context"}, "score": nil, "similarity": nil, "words": nil, "rank": nil, "contextOf": "m5", "offset": -1.0},
+		{"reason": []any{"include"}, "score": nil, "similarity": nil, "words": nil, "rank": nil, "contextOf": nil, "offset": nil},
 	}
 	for i, message := range answer["messages"].([]any) {
 		if got := message.(map[string]any)["explain"]; !reflect.DeepEqual(got, any(want[i])) {

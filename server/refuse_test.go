@@ -144,7 +144,7 @@ func TestEveryRouteRefusesABadQuery(t *testing.T) {
 			{"resourceId=a%00b", 422, "resourceId"},
 			{"resourceId=%zz", 400, "query"},
 		} {
-			got := send(e, request(method, path+"?"+test.query, "{}"))
+			got := send(e, request(method, path+"?searchQuery=q&"+test.query, "{}"))
 			p := got.problem(t)
 			if got.status != test.status || !slices.Contains(p.fields(), test.field) {
 				t.Errorf("%s %s?%s: %d %s, want %d naming %q", method, path, test.query, got.status, got.body, test.status, test.field)
@@ -250,8 +250,23 @@ func TestRoutesNameEveryBadFieldOfABody(t *testing.T) {
 		{ask, `{"threadId":"t","include":{"id":"x"}}`, "include"},
 		{ask, `{"threadId":"t","include":[{},{"id":"a","withPreviousMessages":-1,"withNextMessages":"2","previous":1}]}`, "include.0.id include.1.previous include.1.withPreviousMessages include.1.withNextMessages"},
 		{ask, `{"threadId":"t","includeTotal":1,"keepToolPairs":"true","explain":null}`, "keepToolPairs includeTotal explain"},
-		{ask, `{"threadId":"t","vectorSearchString":"where to?"}`, "vectorSearchString"},
-		{ask, `{"threadId":"t","threadConfig":{"semanticRecall":{"topK":3}}}`, "vectorSearchString"},
+		{ask, `{"threadId":"t","vectorSearchString":"where to?"}`, "vectorSearchString"}, // there is no embedder
+		{ask, `{"threadId":"t","vectorSearchString":7}`, "vectorSearchString"},
+		{ask, `{"threadId":"t","threadConfig":{"semanticRecall":7}}`, "threadConfig.semanticRecall"},
+		{
+			ask, `{"threadId":"t","threadConfig":{"semanticRecall":{"topk":1,"topK":0,"messageRange":-1,"scope":1,"threshold":"high","indexName":"","filter":[],"mode":null}}}`,
+			"threadConfig.semanticRecall.topk threadConfig.semanticRecall.topK threadConfig.semanticRecall.messageRange threadConfig.semanticRecall.scope " +
+				"threadConfig.semanticRecall.threshold threadConfig.semanticRecall.indexName threadConfig.semanticRecall.filter threadConfig.semanticRecall.mode",
+		},
+		{
+			ask, `{"threadId":"t","vectorSearchString":"q","threadConfig":{"semanticRecall":{"messageRange":{"before":1.5,"after":"2","around":1}}}}`,
+			"threadConfig.semanticRecall.messageRange.around threadConfig.semanticRecall.messageRange.before threadConfig.semanticRecall.messageRange.after",
+		},
+		{
+			ask, `{"resourceId":"u","vectorSearchString":"q","threadConfig":{"semanticRecall":{"topK":201,"messageRange":{"before":201,"after":0},"scope":"thread","mode":"lexical","filter":{"a-b":1}}}}`,
+			"threadConfig.semanticRecall.topK threadConfig.semanticRecall.messageRange threadConfig.semanticRecall.scope threadConfig.semanticRecall.filter.a-b",
+		},
+		{ask, `{"threadId":"t","vectorSearchString":"q","threadConfig":{"semanticRecall":{"scope":"world","mode":"magic"}}}`, "threadConfig.semanticRecall.scope threadConfig.semanticRecall.mode vectorSearchString"},
 		{ask, `{"threadId":"t","threadConfig":7}`, "threadConfig"},
 		{ask, `{"threadId":"t","threadConfig":{"lastMessages":-3}}`, "threadConfig.lastMessages"},
 	} {
@@ -272,6 +287,7 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 	const (
 		threads  = "/api/memory/threads"
 		messages = "/api/memory/threads/t/messages"
+		search   = "/api/memory/search"
 	)
 	e := detached(small())
 	for _, test := range []struct {
@@ -328,8 +344,26 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		{messages, "include", `[1]`, 400, "include.0"},
 		{messages, "include", `[{"id":"x","withNextMessages":1.5}]`, 400, "include.0.withNextMessages"},
 		{messages, "include", `[{"id":""}]`, 400, "include.0.id"},
+		{search, "searchQuery", "", 400, "searchQuery"},
+		{search, "searchQuery", "\x00", 422, "searchQuery"},
+		{search, "searchQuery", strings.Repeat("x", 32<<10+1), 400, "searchQuery"},
+		{search, "resourceId", "", 400, "resourceId"},
+		{search, "threadId", "", 400, "threadId"},
+		{search, "limit", "0", 400, "limit"},
+		{search, "limit", "201", 400, "limit"},
+		{search, "limit", "all", 400, "limit"},
+		{search, "memoryConfig", "{bad", 400, "memoryConfig"},
+		{search, "memoryConfig", "[]", 400, "memoryConfig"},
+		{search, "memoryConfig", `{"semanticRecall":{"topK":201}}`, 400, "memoryConfig.semanticRecall.topK"},
+		{search, "memoryConfig", `{"semanticRecall":{"mode":"magic"}}`, 400, "memoryConfig.semanticRecall.mode"},
+		{search, "memoryConfig", `{"semanticRecall":{"messageRange":{"before":-1}}}`, 400, "memoryConfig.semanticRecall.messageRange.before"},
 	} {
-		target := test.path + "?" + url.Values{test.name: {test.value}}.Encode()
+		values := url.Values{}
+		if test.path == search {
+			values = url.Values{"searchQuery": {"q"}, "resourceId": {"u"}}
+		}
+		values.Set(test.name, test.value)
+		target := test.path + "?" + values.Encode()
 		got := send(e, request(http.MethodGet, target, ""))
 		if p := got.problem(t); got.status != test.status || !slices.Contains(p.fields(), test.field) {
 			t.Errorf("%s %s=%q: %d %s, want %d naming %q", test.path, test.name, test.value, got.status, got.body, test.status, test.field)

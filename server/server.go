@@ -86,4 +86,5 @@ func (a api) register(e *echo.Echo) {
 
 	memory.GET("/threads/:threadId/messages", a.listMessages)
 	memory.POST("/recall", a.recall)
+	memory.GET("/search", a.search)
 }

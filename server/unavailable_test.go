@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -24,6 +25,12 @@ var validBodies = map[string]string{
 	"POST /api/memory/recall":                     `{"threadId":"t"}`,
 }
 
+// validQueries holds for each route with required parameters some that its checks
+// let pass without an embedder.
+var validQueries = map[string]string{
+	"GET /api/memory/search": "?searchQuery=q&resourceId=u&memoryConfig=" + url.QueryEscape(`{"semanticRecall":false}`),
+}
+
 func TestWithoutADatabaseEveryRouteIsA503(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.Open(t, "postgres://user:secret@127.0.0.1:1/none")
@@ -36,7 +43,8 @@ func TestWithoutADatabaseEveryRouteIsA503(t *testing.T) {
 		if takesBody(route.Method) && body == "" {
 			t.Errorf("%s %s: give it a body in validBodies", route.Method, route.Path)
 		}
-		got := send(e, request(route.Method, strings.Replace(route.Path, ":threadId", "t", 1), body))
+		target := strings.Replace(route.Path, ":threadId", "t", 1) + validQueries[route.Method+" "+route.Path]
+		got := send(e, request(route.Method, target, body))
 		_ = got.problem(t)
 		if got.status != http.StatusServiceUnavailable || got.header.Get(echo.HeaderRetryAfter) != "1" {
 			t.Errorf("%s %s: %d %s, Retry-After %q", route.Method, route.Path, got.status, got.body, got.header.Get(echo.HeaderRetryAfter))

@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/mattn/go-isatty"
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/pgrecall/pgrecall/bench"
 )
@@ -106,37 +101,4 @@ func information(i *bench.Information) string {
 		return fmt.Sprintf(" (%s %g ms %s here)", sign, i.Target, verdict)
 	}
 	return fmt.Sprintf(" (%.0f %s; %s %g %s here)", i.Measured, i.Unit, sign, i.Target, verdict)
-}
-
-// showProgress draws a bar on a terminal, and writes plain lines elsewhere: one
-// for each tenth.
-func showProgress(log io.Writer) func(phase string, done, total int) {
-	file, ok := log.(*os.File)
-	if !ok || !isatty.IsTerminal(file.Fd()) {
-		return progressLines(log)
-	}
-	var bar *progressbar.ProgressBar
-	var current string
-	return func(phase string, done, total int) {
-		if phase != current {
-			current = phase
-			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(log), progressbar.OptionSetDescription(phase),
-				progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
-		}
-		_ = bar.Set(done) // what is not shown is no loss
-	}
-}
-
-func progressLines(log io.Writer) func(phase string, done, total int) {
-	var current string
-	var tenths int
-	return func(phase string, done, total int) {
-		if phase != current {
-			current, tenths = phase, 0
-		}
-		if reached := done * 10 / total; reached > tenths {
-			tenths = reached
-			fmt.Fprintf(log, "%s: %d of %d\n", phase, done, total)
-		}
-	}
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -54,6 +56,11 @@ func (s listenSettings) validate() error {
 		"listen on 127.0.0.1, or accept that with PGRECALL_INSECURE=true (--insecure)", s.Addr)
 }
 
+// embedderSettings say what gives texts their vectors.
+type embedderSettings struct {
+	Embedder embedderName `name:"embedder" env:"PGRECALL_EMBEDDER" default:"static" help:"What gives texts their vectors: static (in this program), or none (search by words only)."`
+}
+
 // limitSettings bound what serve takes.
 type limitSettings struct {
 	MaxBodyBytes      number `name:"max-body-bytes" env:"PGRECALL_MAX_BODY_BYTES" default:"${body_bytes}" help:"Bytes of a request's body, as sent and as inflated."`
@@ -67,6 +74,8 @@ type limitSettings struct {
 	MaxPage           number `name:"max-page" env:"PGRECALL_MAX_PAGE" default:"${page}" help:"Number of a page."`
 	MaxIncludeItems   number `name:"max-include-items" env:"PGRECALL_MAX_INCLUDE_ITEMS" default:"${include_items}" help:"Items of include."`
 	MaxContextWidth   number `name:"max-context-width" env:"PGRECALL_MAX_CONTEXT_WIDTH" default:"${context_width}" help:"Messages before or after an included one."`
+	MaxQuestionBytes  number `name:"max-question-bytes" env:"PGRECALL_MAX_QUESTION_BYTES" default:"${question_bytes}" help:"Bytes of the question of a search."`
+	MaxTopK           number `name:"max-top-k" env:"PGRECALL_MAX_TOP_K" default:"${top_k}" help:"Messages that a search finds."`
 	MaxMetadataPairs  number `name:"max-metadata-pairs" env:"PGRECALL_MAX_METADATA_PAIRS" default:"${metadata_pairs}" help:"Pairs of a metadata filter."`
 	MaxWhereOperators number `name:"max-where-operators" env:"PGRECALL_MAX_WHERE_OPERATORS" default:"${where_operators}" help:"Comparisons of a where filter."`
 	MaxRequestTime    span   `name:"max-request-time" env:"PGRECALL_MAX_REQUEST_TIME" default:"${request_time}" help:"Time for a request, as 30s."`
@@ -79,6 +88,24 @@ type benchSettings struct {
 	Duration span   `name:"duration" env:"PGRECALL_DURATION" default:"5s" help:"How long to measure each operation, as 5s."`
 	Rounds   number `name:"rounds" env:"PGRECALL_ROUNDS" default:"10" help:"In how many turns."`
 	Check    bool   `name:"check" env:"PGRECALL_CHECK" help:"Fail when an operation is out of all proportion, to its bare SQL or to a page of a small thread."`
+}
+
+// evalSettings say what eval asks, and how it counts.
+type evalSettings struct {
+	Modes modeList `name:"modes" env:"PGRECALL_MODES" default:"hybrid,semantic,lexical" help:"The modes to search in, separated by commas."`
+	K     number   `name:"k" env:"PGRECALL_K" default:"10" help:"How many hits count for any@k and tokens; recall is counted at 5, 10, 20 and 50 too."`
+}
+
+// validate refuses more hits than a search gives, and modes that need an embedder
+// where there is none.
+func (s evalSettings) validate(embedder embedderName) error {
+	if most := recall.DefaultLimits().TopK; int(s.K) > most {
+		return fmt.Errorf("PGRECALL_K (--k): want at most %d", most)
+	}
+	if embedder == embedderNone && !slices.Equal(s.Modes, modeList{recall.Lexical}) {
+		return errors.New("PGRECALL_MODES (--modes): without an embedder only lexical works")
+	}
+	return nil
 }
 
 // limits gives those that the memory keeps.
@@ -94,6 +121,8 @@ func (s limitSettings) limits() recall.Limits {
 		Page:           int(s.MaxPage),
 		IncludeItems:   int(s.MaxIncludeItems),
 		ContextWidth:   int(s.MaxContextWidth),
+		QuestionBytes:  int(s.MaxQuestionBytes),
+		TopK:           int(s.MaxTopK),
 		MetadataPairs:  int(s.MaxMetadataPairs),
 		WhereOperators: int(s.MaxWhereOperators),
 	}
@@ -116,6 +145,8 @@ func defaults() kong.Vars {
 		"page":            limits.Page,
 		"include_items":   limits.IncludeItems,
 		"context_width":   limits.ContextWidth,
+		"question_bytes":  limits.QuestionBytes,
+		"top_k":           limits.TopK,
 		"metadata_pairs":  limits.MetadataPairs,
 		"where_operators": limits.WhereOperators,
 	} {
@@ -134,6 +165,43 @@ func (n *number) UnmarshalText(text []byte) error {
 		return errors.New("want an integer from 1 to 2147483647")
 	}
 	*n = number(value)
+	return nil
+}
+
+// embedderName names an embedder.
+type embedderName string
+
+// The embedders.
+const (
+	embedderStatic embedderName = "static"
+	embedderNone   embedderName = "none"
+)
+
+// UnmarshalText reads the name of an embedder.
+func (n *embedderName) UnmarshalText(text []byte) error {
+	*n = embedderName(text)
+	if *n != embedderStatic && *n != embedderNone {
+		return errors.New("want static or none")
+	}
+	return nil
+}
+
+// modeList is a list of modes of a search.
+type modeList []recall.Mode
+
+// UnmarshalText reads modes that are separated by commas.
+func (l *modeList) UnmarshalText(text []byte) error {
+	*l = nil
+	for name := range strings.SplitSeq(string(text), ",") {
+		mode := recall.Mode(name)
+		switch {
+		case mode != recall.Hybrid && mode != recall.Semantic && mode != recall.Lexical:
+			return errors.New("want hybrid, semantic, lexical or several of them, separated by commas")
+		case slices.Contains(*l, mode):
+			return fmt.Errorf("%s is given twice", mode)
+		}
+		*l = append(*l, mode)
+	}
 	return nil
 }
 

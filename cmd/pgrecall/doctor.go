@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/pgrecall/pgrecall/db"
+	"github.com/pgrecall/pgrecall/recall"
 )
 
 type doctorCommand struct {
 	databaseSettings `embed:""`
+	embedderSettings `embed:""`
 	outputSettings   `embed:""`
 }
 
@@ -20,6 +22,9 @@ func (c *doctorCommand) Validate() error { return c.validate() }
 // Run prints every check, and fails if one of them did.
 func (c *doctorCommand) Run(ctx context.Context, term terminal) error {
 	checks := db.Diagnose(ctx, c.DatabaseURL)
+	if checks[0].Verdict != db.Failed { // else there is no connection
+		checks = append(checks, c.checkEmbedder(ctx))
+	}
 	fit := true
 	var text strings.Builder
 	for _, check := range checks {
@@ -37,4 +42,19 @@ func (c *doctorCommand) Run(ctx context.Context, term terminal) error {
 		return errors.New("the database is not fit for use")
 	}
 	return nil
+}
+
+// checkEmbedder looks whether the live index is for the embedder's vectors.
+func (c *doctorCommand) checkEmbedder(ctx context.Context) db.Check {
+	result := db.Check{Name: "embedder", Verdict: db.Passed, Message: string(c.Embedder)}
+	pool, err := db.Open(ctx, db.Config{URL: c.DatabaseURL, MaxConns: 1})
+	if err == nil {
+		defer pool.Close()
+		err = c.check(ctx, c.memory(pool, recall.DefaultLimits()))
+	}
+	if err != nil {
+		result.Verdict, result.Message = db.Failed, err.Error()
+		result.Advice = "serve with the embedder of the live index, or with PGRECALL_EMBEDDER=none (--embedder=none)"
+	}
+	return result
 }

@@ -35,6 +35,10 @@ func TestWrongSettingsAreUsageErrorsThatNameTheVariable(t *testing.T) {
 		{"PGRECALL_ADDR", "example.org:8080", "--insecure"},
 		{"PGRECALL_INSECURE", "maybe", "--insecure"},
 		{"PGRECALL_MIGRATE", "maybe", "--migrate"},
+		{"PGRECALL_EMBEDDER", "openai", "--embedder"},
+		{"PGRECALL_EMBEDDER", "", "--embedder"},
+		{"PGRECALL_MAX_TOP_K", "0", "--max-top-k"},
+		{"PGRECALL_MAX_QUESTION_BYTES", "1k", "--max-question-bytes"},
 		{"PGRECALL_MAX_BODY_BYTES", "0", "--max-body-bytes"},
 		{"PGRECALL_MAX_BODY_BYTES", "10MB", "--max-body-bytes"},
 		{"PGRECALL_MAX_MESSAGES", "-1", "--max-messages"},
@@ -132,7 +136,7 @@ func TestDoctorOnAFitDatabase(t *testing.T) {
 	t.Parallel()
 	url := "--database-url=" + dbtest.URL(t)
 	got := execute(t, "doctor", "--json", url)
-	if result := decode(t, got); got.code != exitOK || result["ok"] != true || len(result["checks"].([]any)) != 7 {
+	if result := decode(t, got); got.code != exitOK || result["ok"] != true || len(result["checks"].([]any)) != 8 {
 		t.Errorf("doctor: %d %s %s", got.code, got.out, got.log)
 	}
 	if text := execute(t, "doctor", url); text.code != exitOK || !strings.Contains(text.out, "PostgreSQL 1") {
@@ -166,5 +170,26 @@ func TestDoctorSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("doctor: exit code %d, want %d", got.code, exitFailed)
 			}
 		})
+	}
+}
+
+func TestAnIndexForOtherVectorsIsRefused(t *testing.T) {
+	t.Parallel()
+	url := dbtest.URL(t)
+	if _, err := dbtest.Open(t, url).Exec(t.Context(), `UPDATE recall.embedding_indexes SET model = 'another'`); err != nil {
+		t.Fatal(err)
+	}
+	serve := execute(t, "serve", "--addr=127.0.0.1:0", "--database-url="+url)
+	for _, want := range []string{"PGRECALL_EMBEDDER (--embedder)", `"another"`, `"potion-base-8M"`} {
+		if serve.code != exitFailed || !strings.Contains(serve.log, want) {
+			t.Errorf("serve: %d %s, want %d with %s", serve.code, serve.log, exitFailed, want)
+		}
+	}
+	doctor := execute(t, "doctor", "--database-url="+url)
+	if doctor.code != exitFailed || !strings.Contains(doctor.out, "--embedder=none") {
+		t.Errorf("doctor: %d %s", doctor.code, doctor.out)
+	}
+	if none := execute(t, "doctor", "--embedder=none", "--database-url="+url); none.code != exitOK {
+		t.Errorf("doctor without an embedder: %d %s", none.code, none.out)
 	}
 }

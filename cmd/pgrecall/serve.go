@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pgrecall/pgrecall/db"
-	"github.com/pgrecall/pgrecall/recall"
 	"github.com/pgrecall/pgrecall/server"
 )
 
@@ -28,6 +27,7 @@ const (
 type serveCommand struct {
 	databaseSettings `embed:""`
 	listenSettings   `embed:""`
+	embedderSettings `embed:""`
 	limitSettings    `embed:"" group:"Limits"`
 	Migrate          bool `name:"migrate" env:"PGRECALL_MIGRATE" help:"Bring the schema up to date first."`
 }
@@ -54,11 +54,15 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		return err
 	}
 	defer pool.Close()
+	memory := c.memory(pool, c.limits())
+	if err := c.check(ctx, memory); err != nil {
+		return err
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Addr))
 	if err != nil {
 		return fmt.Errorf("PGRECALL_ADDR (--addr): %w", err)
 	}
-	handler := server.New(recall.New(pool, c.limits()), server.Config{
+	handler := server.New(memory, server.Config{
 		Logger:         logger,
 		BodyBytes:      int64(c.MaxBodyBytes),
 		JSONDepth:      int(c.MaxJSONDepth),

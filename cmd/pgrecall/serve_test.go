@@ -99,6 +99,9 @@ func TestServeMigratesAnswersAndStops(t *testing.T) {
 	if got := get(t, base+"/healthz"); got != `{"status":"ok"}` {
 		t.Errorf("/healthz: %s", got)
 	}
+	if got := get(t, base+"/api/memory/search?resourceId=me&searchQuery=anything"); !strings.Contains(got, `"count":0`) {
+		t.Errorf("a search, which needs the embedder: %s", got)
+	}
 	stop()
 	if got := <-code; got != exitOK {
 		t.Errorf("exit code %d, want %d", got, exitOK)

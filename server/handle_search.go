@@ -1,0 +1,176 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+// The defaults of a search: how many messages it finds, and how many around each.
+const (
+	searchLimit   = 20
+	searchContext = 2
+)
+
+// search gives the messages that answer a question, best first, each with its own
+// context.
+func (a api) search(c echo.Context) error {
+	q := a.readQuery(c)
+	request := readSearchQuery(q)
+	if err := q.faults.err(); err != nil {
+		return err
+	}
+	found, err := a.memory.Recall(c.Request().Context(), request)
+	if err != nil {
+		return inSearchTerms(err, q)
+	}
+	hits := searchHits(found.Messages, *request.Search.Before, *request.Search.After)
+	titles, err := a.titles(c.Request().Context(), hits)
+	if err != nil {
+		return err
+	}
+	return respond(c, appendSearch(nil, request, found, hits, titles))
+}
+
+func readSearchQuery(q query) recall.Request {
+	none := 0
+	request := recall.Request{
+		ThreadID: q.key("threadId"), ResourceID: q.mustKey("resourceId"),
+		PerPage: &none, SkipTotal: true, Explain: true,
+	}
+	question := q.mustKey("searchQuery")
+	config := object{path: "memoryConfig", faults: q.faults}
+	if raw := q.json("memoryConfig"); raw != nil {
+		config = q.faults.readObject("memoryConfig", raw)
+	}
+	search := readSemanticRecall(config)
+	if search == nil { // a search is asked for all the same: by words
+		search = &recall.Search{Mode: recall.Lexical}
+	}
+	search.Question = question
+	if limit := q.count("limit"); limit != nil {
+		search.TopK = *limit
+		if *limit == 0 {
+			q.faults.add("limit", "must be at least 1")
+		}
+	}
+	search.TopK = cmp.Or(search.TopK, searchLimit)
+	for _, width := range []**int{&search.Before, &search.After} {
+		if *width == nil {
+			standard := searchContext
+			*width = &standard
+		}
+	}
+	request.Search = search
+	return request
+}
+
+// inSearchTerms names the fields of a refusal as the parameters of a search are
+// called.
+func inSearchTerms(err error, q query) error {
+	var refused *recall.Error
+	if !errors.As(err, &refused) || refused.Code != recall.CodeInvalid {
+		return err
+	}
+	issues := slices.Clone(refused.Issues)
+	for i := range issues {
+		field := &issues[i].Field
+		switch {
+		case *field == "vectorSearchString":
+			*field = "searchQuery"
+		case *field == "threadConfig.semanticRecall.topK" && q.values.Has("limit"):
+			*field = "limit"
+		default:
+			if rest, ok := strings.CutPrefix(*field, "threadConfig."); ok {
+				*field = "memoryConfig." + rest
+			}
+		}
+	}
+	return &recall.Error{Code: refused.Code, Message: refused.Message, Issues: issues}
+}
+
+// searchHit is a message that was found, with those around it in its thread.
+type searchHit struct {
+	recall.Message
+	before, after []recall.Message
+}
+
+// searchHits gives the hits among messages, which are in order and hold the context
+// of each, best first.
+func searchHits(messages []recall.Message, before, after int) []searchHit {
+	threads := make(map[string][]recall.Message)
+	for _, m := range messages {
+		threads[m.ThreadID] = append(threads[m.ThreadID], m)
+	}
+	var hits []searchHit
+	for _, thread := range threads {
+		for i, m := range thread {
+			if m.Explain.Hit != nil {
+				hits = append(hits, searchHit{
+					Message: m,
+					before:  thread[max(0, i-before):i],
+					after:   thread[i+1 : min(len(thread), i+1+after)],
+				})
+			}
+		}
+	}
+	slices.SortFunc(hits, func(x, y searchHit) int { return cmp.Compare(x.Explain.Hit.Rank, y.Explain.Hit.Rank) })
+	return hits
+}
+
+// titles gives the titles of the threads of hits, by id.
+func (a api) titles(ctx context.Context, hits []searchHit) (map[string]string, error) {
+	if len(hits) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(hits))
+	for i, hit := range hits {
+		ids[i] = hit.ThreadID
+	}
+	slices.Sort(ids)
+	return a.memory.ThreadTitles(ctx, slices.Compact(ids))
+}
+
+func appendSearch(b []byte, request recall.Request, found recall.Result, hits []searchHit, titles map[string]string) []byte {
+	b = appendArray(append(b, `{"results":`...), hits, func(b []byte, hit searchHit) []byte {
+		return appendSearchHit(b, hit, cmp.Or(titles[hit.ThreadID], hit.ThreadID))
+	})
+	b = appendInt(append(b, `,"count":`...), len(hits))
+	b = appendText(append(b, `,"query":`...), request.Search.Question)
+	b = appendText(append(b, `,"searchScope":`...), string(cmp.Or(request.Search.Scope, recall.ScopeResource)))
+	kind := "semantic"
+	if found.Search.Mode == recall.Lexical {
+		kind = "text"
+	}
+	b = appendText(append(b, `,"searchType":`...), kind)
+	if found.Degraded {
+		b = append(b, `,"degraded":true`...)
+	}
+	return append(b, '}')
+}
+
+func appendSearchHit(b []byte, hit searchHit, title string) []byte {
+	b = appendSaid(append(b, '{'), hit.Message)
+	b = appendText(append(b, `,"threadId":`...), hit.ThreadID)
+	b = appendText(append(b, `,"threadTitle":`...), title)
+	b = appendHit(b, hit.Explain.Hit)
+	b = appendArray(append(b, `,"context":{"before":`...), hit.before, appendTurn)
+	b = appendArray(append(b, `,"after":`...), hit.after, appendTurn)
+	return append(b, "}}"...)
+}
+
+func appendTurn(b []byte, m recall.Message) []byte { return append(appendSaid(append(b, '{'), m), '}') }
+
+// appendSaid appends who said what, and when.
+func appendSaid(b []byte, m recall.Message) []byte {
+	b = appendText(append(b, `"id":`...), m.ID)
+	b = appendText(append(b, `,"role":`...), m.Role)
+	b = appendText(append(b, `,"content":`...), m.Text())
+	return appendTime(append(b, `,"createdAt":`...), m.CreatedAt)
+}
