@@ -1,6 +1,7 @@
 # Needs Go, git and make; a Postgres with pgvector is brought by tools/localpg.
 # PG=16 or PG=18 selects its major version, RACE=1 turns the race detector on.
 
+REVISION   ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 # The version comes from git describe; Go's own stamp fails in a checkout that belongs to another user.
 GO_BUILD   := go build -buildvcs=false -trimpath
@@ -41,7 +42,7 @@ bench: build localpg ## measure each operation beside its bare SQL; BENCH_FLAGS=
 	$(LOCALPG) exec --name bench $(PGVERSION) -- bin/pgrecall bench $(BENCH_FLAGS)
 
 build: ## build the static binary bin/pgrecall
-	@CGO_ENABLED=0 $(GO_BUILD) -ldflags "-s -w -X main.version=$(VERSION)" -o bin/pgrecall ./cmd/pgrecall
+	@CGO_ENABLED=0 $(GO_BUILD) -ldflags "-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)" -o bin/pgrecall ./cmd/pgrecall
 
 localpg:
 	@$(GO_BUILD) -o $(LOCALPG) ./tools/localpg

@@ -21,7 +21,13 @@ type checker struct {
 
 func (m *Memory) check() *checker { return &checker{limits: m.limits} }
 
+// maxIssues bounds what an error lists; who has so much wrong needs no more.
+const maxIssues = 100
+
 func (c *checker) fail(field, format string, args ...any) {
+	if len(c.issues) >= maxIssues {
+		return
+	}
 	c.issues = append(c.issues, Issue{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 

@@ -151,20 +151,27 @@ func cloned(rows []dbgen.ThreadCloneRow) ClonedThread {
 // Clones lists the threads copied from a thread, oldest first: those of
 // resourceID, or where that is empty those of the thread's owner.
 func (m *Memory) Clones(ctx context.Context, id, resourceID string) ([]Thread, error) {
-	source, err := m.Thread(ctx, id, resourceID)
-	if err != nil {
+	if err := m.checkThreadID(id, resourceID); err != nil {
 		return nil, err
 	}
-	rows, err := m.queries.ThreadListClones(ctx, m.pool, dbgen.ThreadListClonesParams{
-		SourceThreadID: id, ResourceID: source.ResourceID,
+	var rows []dbgen.Thread
+	err := m.read(ctx, func(tx pgx.Tx) error {
+		source, err := m.owned(ctx, tx, id, resourceID)
+		if err != nil {
+			return err
+		}
+		rows, err = m.queries.ThreadListClones(ctx, tx, dbgen.ThreadListClonesParams{
+			SourceThreadID: id, ResourceID: source.ResourceID,
+		})
+		return err
 	})
-	return threads(rows), databaseError(err)
+	return threads(rows), err
 }
 
 // SourceThread gives the thread that a thread was copied from; nil when it is no
 // copy, or the source is gone or, where resourceID is given, another's.
 func (m *Memory) SourceThread(ctx context.Context, id, resourceID string) (*Thread, error) {
-	history, err := m.CloneHistory(ctx, id, resourceID)
+	history, err := m.cloneHistory(ctx, id, resourceID, 2)
 	if err != nil || len(history) < 2 {
 		return nil, err
 	}
@@ -175,11 +182,23 @@ func (m *Memory) SourceThread(ctx context.Context, id, resourceID string) (*Thre
 // itself. It begins later where a source is gone or, where resourceID is given,
 // another's.
 func (m *Memory) CloneHistory(ctx context.Context, id, resourceID string) ([]Thread, error) {
-	if _, err := m.Thread(ctx, id, resourceID); err != nil {
+	return m.cloneHistory(ctx, id, resourceID, maxCloneGenerations)
+}
+
+func (m *Memory) cloneHistory(ctx context.Context, id, resourceID string, generations int32) ([]Thread, error) {
+	if err := m.checkThreadID(id, resourceID); err != nil {
 		return nil, err
 	}
-	rows, err := m.queries.ThreadListCloneHistory(ctx, m.pool, dbgen.ThreadListCloneHistoryParams{
-		ID: id, ResourceID: resourceID, MaxGenerations: maxCloneGenerations,
+	var rows []dbgen.Thread
+	err := m.read(ctx, func(tx pgx.Tx) error {
+		if _, err := m.owned(ctx, tx, id, resourceID); err != nil {
+			return err
+		}
+		var err error
+		rows, err = m.queries.ThreadListCloneHistory(ctx, tx, dbgen.ThreadListCloneHistoryParams{
+			ID: id, ResourceID: resourceID, MaxGenerations: generations,
+		})
+		return err
 	})
-	return threads(rows), databaseError(err)
+	return threads(rows), err
 }

@@ -67,7 +67,7 @@ func (m *Memory) embedWritten(ctx context.Context, tx pgx.Tx, messages []written
 	if len(known.MessageIds) > 0 {
 		ids, err := m.queries.EmbeddingListStored(ctx, tx, dbgen.EmbeddingListStoredParams{
 			MessageIds: known.MessageIds, TextHashes: known.TextHashes,
-			Model: m.embedder.Model(), Dimensions: int32(m.embedder.Dimensions()), //nolint:gosec // at most 4,000
+			Model: m.embedder.Model(), Dimensions: int32(m.embedder.Dimensions()),
 		})
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (m *Memory) embedWritten(ctx context.Context, tx pgx.Tx, messages []written
 func (m *Memory) embedTexts(ctx context.Context, tx pgx.Tx, messages []written, wanted func(written) ([]byte, bool)) error {
 	var texts []string
 	params := dbgen.EmbeddingStoreManyParams{
-		Model: m.embedder.Model(), Dimensions: int32(m.embedder.Dimensions()), //nolint:gosec // at most 4,000
+		Model: m.embedder.Model(), Dimensions: int32(m.embedder.Dimensions()),
 	}
 	for _, message := range messages {
 		hash, ok := wanted(message)
@@ -95,7 +95,7 @@ func (m *Memory) embedTexts(ctx context.Context, tx pgx.Tx, messages []written, 
 		for i, chunk := range embed.Chunks(message.text, m.embedder.MaxTokens()) {
 			texts = append(texts, chunk)
 			params.MessageIds = append(params.MessageIds, message.id)
-			params.Chunks = append(params.Chunks, int16(i)) //nolint:gosec // Chunks bounds their number
+			params.Chunks = append(params.Chunks, int16(i))
 			params.TextHashes = append(params.TextHashes, hash)
 		}
 	}

@@ -390,7 +390,7 @@ func TestWithoutItsEmbedderHybridAnswersByWords(t *testing.T) {
 
 	_, err = ask(recall.Semantic)
 	requireCode(t, err, recall.CodeUnavailable)
-	assert.ErrorIs(t, err, embed.ErrUnavailable)
+	require.ErrorIs(t, err, embed.ErrUnavailable)
 
 	result, err = ask(recall.Lexical)
 	require.NoError(t, err)

@@ -264,7 +264,11 @@ func member(key string) string { return `$."` + key + `"` }
 
 // key checks a metadata key as the reference does.
 func (c *checker) key(field, key string) bool {
-	valid := key != "" && len(key) <= maxKeyBytes && !slices.Contains(reservedKeys, key)
+	if slices.Contains(reservedKeys, key) {
+		c.fail(field, "is a reserved word")
+		return false
+	}
+	valid := key != "" && len(key) <= maxKeyBytes
 	for i := range len(key) {
 		b := key[i]
 		letter := b == '_' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'

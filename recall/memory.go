@@ -37,8 +37,10 @@ func WithEmbedder(embedder embed.Embedder) Option {
 // cachedQuestions is how many questions' vectors are kept.
 const cachedQuestions = 4096
 
-// New gives the memory behind pool, whose database must have been migrated. The
-// pool stays the caller's to close.
+// New gives the memory behind pool, whose database must have been migrated
+// (db.Migrate). The pool stays the caller's to close; one from db.Open has the
+// settings that the statements are fastest with, and keep right plans with while
+// tables grow from nothing.
 func New(pool *pgxpool.Pool, limits Limits, options ...Option) *Memory {
 	m := &Memory{pool: pool, queries: dbgen.New(), limits: limits}
 	for _, option := range options {
@@ -51,10 +53,14 @@ func New(pool *pgxpool.Pool, limits Limits, options ...Option) *Memory {
 // tables.
 func (m *Memory) Ready(ctx context.Context) error {
 	_, err := m.queries.ThreadGet(ctx, m.pool, "")
-	if isNoRows(err) {
+	switch {
+	case isNoRows(err):
 		return nil
+	case isSchemaMissing(err):
+		return &Error{Code: CodeUnavailable, Message: "The schema is missing or behind: run pgrecall migrate up", cause: err}
+	default:
+		return databaseError(err)
 	}
-	return databaseError(err)
 }
 
 // txAttempts bounds how often a transaction is run when PostgreSQL ends it to
@@ -80,6 +86,11 @@ func (m *Memory) writeAt(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.
 		}
 	}
 	return databaseError(err)
+}
+
+// read runs do in one snapshot of the database.
+func (m *Memory) read(ctx context.Context, do func(pgx.Tx) error) error {
+	return databaseError(pgx.BeginTxFunc(ctx, m.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
 }
 
 func (m *Memory) writeOnce(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.Tx) error) error {

@@ -62,11 +62,14 @@ func (m *Memory) SaveMessages(ctx context.Context, messages []NewMessage, create
 	if err := m.checkNewMessages(messages); err != nil {
 		return nil, err
 	}
-	stored, fields := distinct(messages)
+	stored, fields, err := distinct(messages)
+	if err != nil {
+		return nil, err
+	}
 	if len(stored) == 0 {
 		return stored, nil
 	}
-	err := m.write(ctx, func(tx pgx.Tx) error {
+	err = m.write(ctx, func(tx pgx.Tx) error {
 		if err := m.lockThreads(ctx, tx, stored, createThreads); err != nil {
 			return err
 		}
@@ -83,8 +86,8 @@ func (m *Memory) SaveMessages(ctx context.Context, messages []NewMessage, create
 var timeOfTheDatabase = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // distinct gives the messages to store, each id once, and the field in the request
-// that each comes from.
-func distinct(messages []NewMessage) (stored []Message, fields []string) {
+// that each comes from. One id for messages of two threads is a conflict.
+func distinct(messages []NewMessage) (stored []Message, fields []string, err error) {
 	stored = make([]Message, 0, len(messages))
 	places := make(map[string]int, len(messages))
 	for i, in := range messages {
@@ -100,13 +103,24 @@ func distinct(messages []NewMessage) (stored []Message, fields []string) {
 		}
 		field := itemField("messages", i, "")
 		if place, again := places[in.ID]; again {
+			if stored[place].ThreadID != in.ThreadID {
+				return nil, nil, idInAnotherThread(field)
+			}
 			stored[place], fields[place] = message, field
 			continue
 		}
 		places[in.ID] = len(stored)
 		stored, fields = append(stored, message), append(fields, field)
 	}
-	return stored, fields
+	return stored, fields, nil
+}
+
+func idInAnotherThread(field string) *Error {
+	return &Error{
+		Code:    CodeConflict,
+		Message: "A message with this id exists already in another thread",
+		Issues:  []Issue{{Field: joinField(field, "id"), Message: "is the id of a message in another thread"}},
+	}
 }
 
 // checkNewMessages checks owners first and with the reference's words, then each
@@ -243,11 +257,7 @@ func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Messag
 	var changed []written
 	for i, row := range rows {
 		if !row.Stored {
-			return &Error{
-				Code:    CodeConflict,
-				Message: "A message with this id exists already in another thread",
-				Issues:  []Issue{{Field: joinField(fields[i], "id"), Message: "is the id of a message in another thread"}},
-			}
+			return idInAnotherThread(fields[i])
 		}
 		messages[i].CreatedAt = row.CreatedAt.UTC()
 		if row.Changed {
@@ -295,7 +305,10 @@ func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, re
 		}
 		messages = messages[:0]
 		var changed []written
-		for _, row := range rows {
+		for i, row := range rows {
+			if len(row.Content) > mergedSlack*m.limits.ContentBytes {
+				return tooLarge(itemField("messages", i, "content"))
+			}
 			messages = append(messages, Message{
 				ID: row.ID, ThreadID: row.ThreadID, ResourceID: row.ResourceID, Role: row.Role, Type: row.Type,
 				Content: row.Content, CreatedAt: row.CreatedAt.UTC(),

@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 
@@ -23,6 +24,8 @@ const (
 const (
 	stateForeignKeyViolation  = "23503"
 	stateUniqueViolation      = "23505"
+	stateUndefinedTable       = "42P01"
+	stateUndefinedSchema      = "3F000"
 	stateUntranslatable       = "22P05"
 	stateBadCharacter         = "22021"
 	stateSerializationFailure = "40001"
@@ -95,8 +98,8 @@ func isUnreachable(err error) bool {
 	return errors.As(err, &connectErr) || errors.As(err, &netErr) ||
 		errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, net.ErrClosed) ||
-		strings.Contains(err.Error(), "unexpected EOF") ||
-		strings.Contains(err.Error(), "conn closed")
+		errors.Is(err, io.ErrUnexpectedEOF) ||
+		pgconn.SafeToRetry(err) // nothing was sent: the connection was closed
 }
 
 // errThreadVanished ends a transaction that found a thread to exist, which another
@@ -112,6 +115,12 @@ func isRetryable(err error) bool {
 		// Two transactions took the same position: one of them did not hold the
 		// thread's lock, which only a statement from outside can do.
 		pgErr.Code == stateUniqueViolation && pgErr.ConstraintName == constraintThreadSeqKey)
+}
+
+// isSchemaMissing says that a table or the schema is not there.
+func isSchemaMissing(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code == stateUndefinedTable || pgErr.Code == stateUndefinedSchema)
 }
 
 func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -292,7 +292,7 @@ func (q *query) params() dbgen.MessageRecallParams {
 		Newest:        q.newest,
 		StartsAt:      q.starts,
 		EndsAt:        q.ends,
-		HasConditions: q.conditions(),
+		HasConditions: q.conditions() && q.perPage() != 0,
 		Matching:      q.predicate,
 		Roles:         append([]string{}, q.Filter.Roles...),
 		WithTotal:     !q.SkipTotal && q.perPage() != 0,

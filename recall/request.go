@@ -46,7 +46,7 @@ type Request struct {
 // Filter restricts the page of a recall. Its parts are joined by AND.
 type Filter struct {
 	DateRange DateRange
-	// Metadata holds up to MaxMetadataPairs pairs that content.metadata must
+	// Metadata holds up to Limits.MetadataPairs pairs that content.metadata must
 	// have with exactly that value and type. Values are strings, booleans, nil,
 	// json.Number or any Go number.
 	Metadata map[string]any

@@ -161,6 +161,18 @@ func TestConflictNamesThePlaceInTheRequest(t *testing.T) {
 	requireCode(t, err, recall.CodeConflict, "messages.2.id")
 }
 
+func TestOneIDForMessagesOfTwoThreadsIsAConflict(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	_, err := m.SaveMessages(ctx, []recall.NewMessage{
+		message(recall.NewMessage{ID: "a"}),
+		message(recall.NewMessage{ID: "b"}),
+		message(recall.NewMessage{ID: "a", ThreadID: "second"}),
+	}, true)
+	requireCode(t, err, recall.CodeConflict, "messages.2.id")
+	require.Empty(t, m.contents(t))
+}
+
 func TestThreadOfAnotherResourceIsRefused(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)

@@ -233,7 +233,7 @@ func (q *query) searchParams(vector *pgvector.Vector) dbgen.MessageSearchParams 
 		Question:     s.Question,
 		QueryVector:  vector,
 		IndexName:    s.IndexName,
-		TopK:         int32(s.TopK), //nolint:gosec // bounded by the limits
+		TopK:         int32(s.TopK),
 		Threshold:    s.Threshold,
 		HitBefore:    int64(*s.Before),
 		HitAfter:     int64(*s.After),

@@ -197,14 +197,28 @@ func (m *Memory) UpdateThread(ctx context.Context, in ThreadUpdate) (Thread, err
 	if err := c.err(); err != nil {
 		return Thread{}, err
 	}
+	if in.Title == nil && in.Metadata == nil {
+		return m.Thread(ctx, in.ID, in.ResourceID)
+	}
 	var row dbgen.Thread
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
 		row, err = m.queries.ThreadUpdate(ctx, tx, dbgen.ThreadUpdateParams{
 			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
 		})
+		if err == nil && len(row.Metadata) > mergedSlack*m.limits.MetadataBytes {
+			return tooLarge("metadata")
+		}
 		return m.orMissing(ctx, tx, err, in.ID, in.ResourceID)
 	})
 	return thread(row), err
+}
+
+// mergedSlack is how much longer than its limit a merged value may be: the
+// database writes JSON with spaces, which count here and did not on its way in.
+const mergedSlack = 2
+
+func tooLarge(field string) *Error {
+	return &Error{Code: CodeInvalid, Message: "Invalid request", Issues: []Issue{{Field: field, Message: "is too large when merged"}}}
 }
 
 // TransferThread gives a thread and its messages to another resource. Title and

@@ -308,8 +308,7 @@ func kindOf(raw json.RawMessage) string {
 // for the point, and offsets of a day and more.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// parseDate reads an RFC 3339 time, or a date for its midnight in UTC, and cuts
-// it to the millisecond.
+// parseDate reads an RFC 3339 time, or a date for its midnight in UTC.
 func parseDate(text string) (time.Time, bool) {
 	if len(text) == len(time.DateOnly) {
 		text += "T00:00:00Z"
@@ -321,7 +320,7 @@ func parseDate(text string) (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	date = date.UTC().Truncate(time.Millisecond)
+	date = date.UTC()
 	// Go's zero time, the first instant of year 1, means that none was given.
 	return date, date.Year() >= 1 && date.Year() <= 9999 && !date.IsZero()
 }

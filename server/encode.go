@@ -2,6 +2,7 @@ package server
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -203,8 +204,16 @@ func appendError(b []byte, text string, issues []recall.Issue) []byte {
 	return append(b, '}')
 }
 
+// maxFieldBytes bounds the name of a field in an answer, whose keys the caller
+// chose.
+const maxFieldBytes = 256
+
 func appendIssue(b []byte, issue recall.Issue) []byte {
-	b = appendText(append(b, `{"field":`...), issue.Field)
+	field := issue.Field
+	if len(field) > maxFieldBytes {
+		field = strings.ToValidUTF8(field[:maxFieldBytes], "") + "…"
+	}
+	b = appendText(append(b, `{"field":`...), field)
 	b = appendText(append(b, `,"message":`...), issue.Message)
 	return append(b, '}')
 }

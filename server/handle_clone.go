@@ -16,7 +16,9 @@ func (a api) cloneThread(c echo.Context) error {
 		return err
 	}
 	options := body.object("options")
+	options.only("messageLimit", "messageFilter")
 	selection := options.object("messageFilter")
+	selection.only("startDate", "endDate", "messageIds")
 	clone := recall.ThreadClone{
 		SourceID:         id,
 		SourceResourceID: owner,

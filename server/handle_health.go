@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -12,9 +14,14 @@ import (
 // healthz says that the process answers.
 func (a api) healthz(c echo.Context) error { return respond(c, []byte(`{"status":"ok"}`)) }
 
+// readyTimeout bounds the wait for the database: whoever asks wants to know now.
+const readyTimeout = 2 * time.Second
+
 // readyz says whether the memory can be used.
 func (a api) readyz(c echo.Context) error {
-	err := a.memory.Ready(c.Request().Context())
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
+	defer cancel()
+	err := a.memory.Ready(ctx)
 	if err == nil {
 		return respond(c, []byte(`{"status":"ready"}`))
 	}

@@ -78,6 +78,7 @@ func readRecallBody(body object) recall.Request {
 		"keepToolPairs", "includeTotal", "explain", "vectorSearchString", "threadConfig")
 	body.text("agentId")
 	config := body.object("threadConfig")
+	config.only("lastMessages", "semanticRecall", "workingMemory", "threads", "generateTitle")
 	request := recall.Request{
 		ThreadID:      body.key("threadId"),
 		ResourceID:    body.key("resourceId"),
@@ -97,7 +98,7 @@ func readRecallBody(body object) recall.Request {
 	}
 	lastMessages := config.lastMessages()
 	// The memory's own default for a bare include stands against lastMessages.
-	bareInclude := len(request.Include) > 0 && request.Page == nil && !body.has("filter")
+	bareInclude := len(request.Include) > 0 && request.Page == nil && request.Cursor == nil && !body.has("filter")
 	if request.PerPage == nil && !bareInclude {
 		request.PerPage = lastMessages
 	}

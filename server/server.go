@@ -64,7 +64,9 @@ type api struct {
 
 func (a api) register(e *echo.Echo) {
 	e.GET("/healthz", a.healthz)
+	e.HEAD("/healthz", a.healthz)
 	e.GET("/readyz", a.readyz)
+	e.HEAD("/readyz", a.readyz)
 
 	memory := e.Group("/api/memory")
 	memory.GET("/threads", a.listThreads)

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// gracePeriod is what requests get to finish once the server is told to stop.
-	gracePeriod = 10 * time.Second
 	// headerTimeout bounds the wait for a request's header, idleTimeout that for
 	// the next request on a connection.
 	headerTimeout = 10 * time.Second
@@ -76,7 +74,7 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		WriteTimeout:      headerTimeout + requestTime + writeMargin,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	})
+	}, requestTime)
 }
 
 // prepareSchema migrates where that is asked for, and else refuses a schema that
@@ -125,8 +123,8 @@ func reachable(bound net.Addr) string {
 }
 
 // serve answers until the context ends. Then it takes no new connections and
-// gives the requests that run the grace period to finish.
-func serve(ctx context.Context, listener net.Listener, s *http.Server) error {
+// gives the requests that run so much grace to finish.
+func serve(ctx context.Context, listener net.Listener, s *http.Server, grace time.Duration) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.Serve(listener) }()
 	select {
@@ -134,10 +132,10 @@ func serve(ctx context.Context, listener net.Listener, s *http.Server) error {
 		return err
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), gracePeriod)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	if err := s.Shutdown(grace); err != nil {
-		return errors.Join(fmt.Errorf("some requests did not finish within %s", gracePeriod), s.Close())
+	if err := s.Shutdown(stopping); err != nil {
+		return errors.Join(fmt.Errorf("some requests did not finish within %s", grace), s.Close())
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestServeFinishesWhatRunsBeforeItStops(t *testing.T) {
 				<-finish
 				_, _ = io.WriteString(w, "finished")
 			}),
-		})
+		}, time.Minute)
 	}()
 	base := "http://" + listener.Addr().String()
 	answered := make(chan string, 1)

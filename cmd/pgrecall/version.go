@@ -6,8 +6,9 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the build; without that the module's own is printed.
-var version string
+// version and revision are set by the build; without that the module's own
+// version is printed.
+var version, revision string
 
 type versionCommand struct {
 	outputSettings `embed:""`
@@ -15,18 +16,13 @@ type versionCommand struct {
 
 // Run prints what the build recorded of itself.
 func (c *versionCommand) Run(term terminal) error {
-	name, revision := version, "unknown"
+	name, commit := version, cmp.Or(revision, "unknown")
 	if info, ok := debug.ReadBuildInfo(); ok {
 		name = cmp.Or(name, info.Main.Version)
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				revision = setting.Value
-			}
-		}
 	}
-	return c.print(term, "pgrecall "+name+", revision "+revision+", "+runtime.Version(), map[string]any{
+	return c.print(term, "pgrecall "+name+", revision "+commit+", "+runtime.Version(), map[string]any{
 		"version":  name,
-		"revision": revision,
+		"revision": commit,
 		"go":       runtime.Version(),
 	})
 }

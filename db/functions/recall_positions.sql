@@ -242,34 +242,42 @@ BEGIN ATOMIC
                     WHERE m.thread_id = p.thread_id AND m.seq = p.seq
                     OFFSET 0
                 ) AS result
-                CROSS JOIN LATERAL jsonb_array_elements(result.ids) AS k (id)
-                -- The call is just before its result, as a rule. Looking there first keeps this
-                -- cheap also where every turn of a thread names its calls alike.
+                -- The call is just before its result, as a rule. Looking there first, once for all
+                -- results of a message, keeps this cheap also where every turn of a thread names
+                -- its calls alike.
                 CROSS JOIN LATERAL (
-                    (
-                        SELECT n.created_at, n.seq
+                    SELECT k.id, near.created_at, near.seq
+                    FROM (SELECT DISTINCT e.id FROM jsonb_array_elements(result.ids) AS e (id)) AS k
+                    LEFT JOIN (
+                        SELECT DISTINCT ON (e.id) e.id, n.created_at, n.seq
                         FROM (
                             SELECT m.created_at, m.seq, m.content
                             FROM recall.messages AS m
                             WHERE m.thread_id = p.thread_id
                                 AND (m.created_at, m.seq) < (p.created_at, p.seq)
+                                AND result.ids <> '[]'
                             ORDER BY m.created_at DESC, m.seq DESC
                             LIMIT 50
                         ) AS n
-                        WHERE recall.tool_call_ids(n.content) @> jsonb_build_array(k.id)
-                        LIMIT 1
-                    )
+                        CROSS JOIN LATERAL jsonb_array_elements(recall.tool_call_ids(n.content)) AS e (id)
+                        ORDER BY e.id, n.created_at DESC, n.seq DESC
+                    ) AS near ON near.id = k.id
+                    OFFSET 0
+                ) AS k
+                CROSS JOIN LATERAL (
+                    SELECT k.created_at, k.seq
+                    WHERE k.seq IS NOT NULL
                     UNION ALL
                     (
                         SELECT m.created_at, m.seq
                         FROM recall.messages AS m
-                        WHERE recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || p.thread_id]
+                        WHERE k.seq IS NULL
+                            AND recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || p.thread_id]
                             AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
                             AND (m.created_at, m.seq) < (p.created_at, p.seq)
                         ORDER BY m.created_at DESC, m.seq DESC
                         LIMIT 1
                     )
-                    LIMIT 1
                 ) AS f
             ) AS d
         ) AS g

@@ -12,13 +12,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(content -> 'metadata') = 'object' THEN content -> 'metadata' ELSE '{}'::jsonb END;
 
 -- The ids of the tool calls that a message makes, as a JSON array: of its format 2
--- parts (of AI SDK v4, v5 and of core messages) and of the older toolInvocations.
+-- parts (of AI SDK v4, v5 and v6, and of core messages) and of the older
+-- toolInvocations.
 CREATE FUNCTION recall.tool_call_ids(content jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN jsonb_path_query_array(content, '$.parts[*].toolInvocation ? (@.state != "result").toolCallId')
     || jsonb_path_query_array(
         content,
-        '$.parts[*] ? (@.type == "tool-call" || @.state == "input-streaming" || @.state == "input-available").toolCallId'
+        '$.parts[*] ? (@.type == "tool-call" || exists(@.state) && !(@.state starts with "output-")).toolCallId'
     )
     || jsonb_path_query_array(content, '$.toolInvocations[*] ? (@.state != "result").toolCallId');
 
@@ -29,7 +30,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN jsonb_path_query_array(content, '$.parts[*].toolInvocation ? (@.state == "result").toolCallId')
     || jsonb_path_query_array(
         content,
-        '$.parts[*] ? (@.type == "tool-result" || @.state == "output-available" || @.state == "output-error").toolCallId'
+        '$.parts[*] ? (@.type == "tool-result" || @.state starts with "output-").toolCallId'
     )
     || jsonb_path_query_array(content, '$.toolInvocations[*] ? (@.state == "result").toolCallId');
 

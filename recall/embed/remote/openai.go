@@ -1,3 +1,4 @@
+// Package remote embeds by any service with OpenAI's /v1/embeddings.
 package remote
 
 import (
