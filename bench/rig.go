@@ -18,6 +18,7 @@ import (
 	"github.com/pgrecall/pgrecall/bench/dataset"
 	"github.com/pgrecall/pgrecall/db"
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/server"
 )
 
@@ -44,7 +45,7 @@ func newRig(ctx context.Context, address string, shape dataset.Shape) (*rig, err
 	r := &rig{shape: shape, conn: conn, pool: pool, http: &http.Client{Transport: &http.Transport{}}}
 	// Requests are logged as in service, but to nobody.
 	logger := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	memory := recall.New(pool, recall.DefaultLimits())
+	memory := recall.New(pool, recall.DefaultLimits(), recall.WithEmbedder(embed.Static{}))
 	empty := echo.New()
 	empty.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
 	if r.api, err = listen(ctx, server.New(memory, server.Config{Logger: logger})); err == nil {

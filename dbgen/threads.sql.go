@@ -648,7 +648,11 @@ func (q *Queries) ThreadLockMany(ctx context.Context, db DBTX, ids []string) ([]
 const threadLockManyOfMessages = `-- name: ThreadLockManyOfMessages :many
 SELECT t.id, t.resource_id
 FROM recall.threads AS t
-WHERE t.id IN (SELECT m.thread_id FROM recall.messages AS m WHERE m.id = ANY ($1::text[]))
+WHERE t.id = ANY (ARRAY(
+        SELECT DISTINCT m.thread_id
+        FROM unnest($1::text[]) AS i (id)
+        CROSS JOIN LATERAL (SELECT f.thread_id FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+    ))
 ORDER BY t.id
 FOR NO KEY UPDATE
 `

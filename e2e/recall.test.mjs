@@ -134,9 +134,10 @@ describe('recalling a thread', () => {
   test('refuses what it cannot do, naming the field', async () => {
     const { nextCursor } = await recall({ threadId });
     assert.deepEqual(await refusal({}), { status: 400, fields: ['threadId'] });
-    assert.deepEqual(await refusal({ threadId, vectorSearchString: 'a question' }), {
+    const threadConfig = { semanticRecall: { topK: 0 } };
+    assert.deepEqual(await refusal({ threadId, vectorSearchString: 'a question', threadConfig }), {
       status: 400,
-      fields: ['vectorSearchString'],
+      fields: ['threadConfig.semanticRecall.topK'],
     });
     assert.deepEqual(await refusal({ threadId, cursor: nextCursor, page: 1 }), { status: 400, fields: ['cursor'] });
     assert.deepEqual(await refusal({ threadId, cursor: 'invented' }), { status: 400, fields: ['cursor'] });

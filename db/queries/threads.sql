@@ -65,7 +65,11 @@ FOR NO KEY UPDATE;
 -- The same for the threads of given messages.
 SELECT t.id, t.resource_id
 FROM recall.threads AS t
-WHERE t.id IN (SELECT m.thread_id FROM recall.messages AS m WHERE m.id = ANY (@message_ids::text[]))
+WHERE t.id = ANY (ARRAY(
+        SELECT DISTINCT m.thread_id
+        FROM unnest(@message_ids::text[]) AS i (id)
+        CROSS JOIN LATERAL (SELECT f.thread_id FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+    ))
 ORDER BY t.id
 FOR NO KEY UPDATE;
 
