@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -104,7 +105,7 @@ func (m *Memory) embedTexts(ctx context.Context, tx pgx.Tx, messages []written, 
 	}
 	vectors, err := m.embedder.Embed(ctx, texts, embed.Document)
 	if err != nil {
-		return err
+		return embedderError(err)
 	}
 	params.Numbers = make([]float32, 0, len(vectors)*m.embedder.Dimensions())
 	for _, vector := range vectors {
@@ -112,4 +113,13 @@ func (m *Memory) embedTexts(ctx context.Context, tx pgx.Tx, messages []written, 
 		params.Numbers = append(params.Numbers, vector...)
 	}
 	return m.queries.EmbeddingStoreMany(ctx, tx, params)
+}
+
+// embedderError turns what an embedder reports into an [*Error].
+func embedderError(err error) error {
+	var failed *embed.Error
+	if errors.As(err, &failed) {
+		return &Error{Code: CodeUnavailable, Message: "The embedder is out of reach", cause: err}
+	}
+	return err
 }

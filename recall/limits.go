@@ -1,7 +1,7 @@
 package recall
 
-// Limits bounds what a request may carry. The zero value is not useful; start
-// from [DefaultLimits].
+// Limits bounds what a request may carry. To change one, start from
+// [DefaultLimits].
 type Limits struct {
 	// IDBytes bounds every id and role, type and cursor.
 	IDBytes int

@@ -40,8 +40,11 @@ const cachedQuestions = 4096
 // New gives the memory behind pool, whose database must have been migrated
 // (db.Migrate). The pool stays the caller's to close; one from db.Open has the
 // settings that the statements are fastest with, and keep right plans with while
-// tables grow from nothing.
+// tables grow from nothing. No limits at all mean [DefaultLimits].
 func New(pool *pgxpool.Pool, limits Limits, options ...Option) *Memory {
+	if limits == (Limits{}) {
+		limits = DefaultLimits()
+	}
 	m := &Memory{pool: pool, queries: dbgen.New(), limits: limits}
 	for _, option := range options {
 		option(m)

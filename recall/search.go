@@ -152,10 +152,8 @@ func (m *Memory) questionVector(ctx context.Context, s *Search) (vector *pgvecto
 	switch {
 	case errors.As(err, &failed) && s.Mode == Hybrid && s.Threshold == nil:
 		return nil, true, nil
-	case errors.As(err, &failed):
-		return nil, false, &Error{Code: CodeUnavailable, Message: "The embedder is out of reach", cause: err}
 	case err != nil:
-		return nil, false, err
+		return nil, false, embedderError(err)
 	case vectors[0] == nil:
 		return nil, false, nil
 	}
