@@ -303,13 +303,17 @@ BEGIN ATOMIC
                     WHERE k.seq IS NOT NULL
                     UNION ALL
                     (
-                        SELECT m.created_at, m.seq
-                        FROM recall.messages AS m
-                        WHERE k.seq IS NULL
-                            AND recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || p.thread_id]
-                            AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
-                            AND (m.created_at, m.seq) < (p.created_at, p.seq)
-                        ORDER BY m.created_at DESC, m.seq DESC
+                        SELECT g.created_at, g.seq
+                        FROM (
+                            SELECT m.created_at, m.seq
+                            FROM recall.messages AS m
+                            WHERE k.seq IS NULL
+                                AND recall.scope_keys(m.thread_id, m.resource_id) @> ARRAY['t' || p.thread_id]
+                                AND recall.tool_call_ids(m.content) @> jsonb_build_array(k.id)
+                            OFFSET 0
+                        ) AS g
+                        WHERE (g.created_at, g.seq) < (p.created_at, p.seq)
+                        ORDER BY g.created_at DESC, g.seq DESC
                         LIMIT 1
                     )
                 ) AS f
