@@ -6,39 +6,53 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/pgrecall/pgrecall/db"
+	"github.com/pgrecall/pgrecall/db/dbtest"
 	"github.com/pgrecall/pgrecall/recall"
 	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 // A program that keeps its conversations in its own database, without a server.
 func Example() {
-	ctx := context.Background()
-	url := os.Getenv("DATABASE_URL")
-	if _, err := db.Migrate(ctx, url); err != nil {
+	if err := converse(context.Background(), os.Getenv("DATABASE_URL")); err != nil {
 		log.Fatal(err)
 	}
-	pool, err := db.Open(ctx, db.Config{URL: url})
+}
+
+func converse(ctx context.Context, databaseURL string) error {
+	if _, err := db.Migrate(ctx, databaseURL); err != nil {
+		return err
+	}
+	pool, err := db.Open(ctx, db.Config{URL: databaseURL})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer pool.Close()
 	memory := recall.New(pool, recall.DefaultLimits(), recall.WithEmbedder(embed.Static{}))
 
 	const createThreads = true
-	_, err = memory.SaveMessages(ctx, []recall.NewMessage{
+	if _, err := memory.SaveMessages(ctx, []recall.NewMessage{
 		{ThreadID: "trip", ResourceID: "sam", Role: "user", Content: json.RawMessage(`"I want to see Kyoto in April"`)},
 		{ThreadID: "trip", ResourceID: "sam", Role: "assistant", Content: json.RawMessage(`"That is cherry blossom season"`)},
-	}, createThreads)
-	if err != nil {
-		log.Fatal(err)
+	}, createThreads); err != nil {
+		return err
 	}
 	result, err := memory.Recall(ctx, recall.Request{ResourceID: "sam", Search: &recall.Search{Question: "When do cherries bloom?"}})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	for _, message := range result.Messages {
 		fmt.Println(message.Role+":", message.Text())
 	}
+	return nil
+}
+
+// The example does what it shows.
+func TestTheExampleRuns(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, converse(ctx, dbtest.EmptyURL(t)))
 }
