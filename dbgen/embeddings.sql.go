@@ -126,8 +126,8 @@ type EmbeddingPendingCountParams struct {
 	IndexName  string
 }
 
-// Counts the messages of a scope that an index, or the live one where the name is
-// empty, has no vectors of yet. No row: no such index.
+// Counts the messages of a scope that an index, or the live one where the name
+// is empty, has no vectors of yet. No row: no such index.
 func (q *Queries) EmbeddingPendingCount(ctx context.Context, db DBTX, arg EmbeddingPendingCountParams) (int64, error) {
 	row := db.QueryRow(ctx, embeddingPendingCount, arg.ThreadID, arg.ResourceID, arg.IndexName)
 	var pending int64

@@ -178,8 +178,8 @@ type MessageSaveManyRow struct {
 //
 // Returns each message's created_at as stored. stored is false where the id
 // lives in another thread; the caller then rolls back. fresh: it was not there
-// before; changed: a row was written. Rows go in by id, so that
-// two saves of the same ids into different threads cannot deadlock.
+// before; changed: a row was written. Rows go in by id, so that two saves of
+// the same ids into different threads cannot deadlock.
 func (q *Queries) MessageSaveMany(ctx context.Context, db DBTX, arg MessageSaveManyParams) ([]MessageSaveManyRow, error) {
 	rows, err := db.Query(ctx, messageSaveMany,
 		arg.Ids,
@@ -266,8 +266,9 @@ type MessageUpdateManyRow struct {
 
 // Changes messages; an empty role or type keeps the old one. Content is merged
 // key by key, and so is metadata inside it, as Mastra's updateMessages does.
-// Returns the messages as they are then, in the order of the arrays; ids that do
-// not exist, or belong to another owner than the one given, are missing. The caller holds the locks of the threads.
+// Returns the messages as they are then, in the order of the arrays; ids that
+// do not exist, or belong to another owner than the one given, are missing. The
+// caller holds the locks of the threads.
 func (q *Queries) MessageUpdateMany(ctx context.Context, db DBTX, arg MessageUpdateManyParams) ([]MessageUpdateManyRow, error) {
 	rows, err := db.Query(ctx, messageUpdateMany,
 		arg.Ids,

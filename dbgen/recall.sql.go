@@ -74,8 +74,8 @@ type MessagePageRow struct {
 // The page of a thread when nothing but a page is asked for, which is what most
 // recalls are: the same rows as MessageRecall gives, at a third of its cost. In
 // the direction of the page; the caller asks for one row more, to see whether
-// there are more. The thread's columns are the same in each row, and where no message is
-// found there is one row with an empty id. No row: no such thread.
+// there are more. The thread's columns are the same in each row, and where no
+// message is found there is one row with an empty id. No row: no such thread.
 // messages_thread_order_idx, threads_pkey.
 func (q *Queries) MessagePage(ctx context.Context, db DBTX, arg MessagePageParams) ([]MessagePageRow, error) {
 	rows, err := db.Query(ctx, messagePage,
@@ -209,9 +209,9 @@ type MessageRecallRow struct {
 
 // The messages of a recall with their content, oldest first: (created_at,
 // thread_id, seq). recall_positions says which, and takes the parameters;
-// owner_id, total and has_more are the same in each row, owner_id is empty where
-// the thread asked for does not exist, and id where no message is found. One
-// statement: one snapshot, one round trip.
+// owner_id, total and has_more are the same in each row, owner_id is empty
+// where the thread asked for does not exist, and id where no message is found.
+// One statement: one snapshot, one round trip.
 func (q *Queries) MessageRecall(ctx context.Context, db DBTX, arg MessageRecallParams) ([]MessageRecallRow, error) {
 	rows, err := db.Query(ctx, messageRecall,
 		arg.ThreadID,
@@ -429,10 +429,11 @@ type MessageSearchRow struct {
 	Visited       int64
 }
 
-// A recall with hits: MessageRecall, to which the messages that answer a question
-// are added as if they had been included by id, in the order of recall_positions.
-// search_positions says which they are. The hits lie in the thread where
-// hits_in_thread, else in all threads of its owner (or of resource_id).
+// A recall with hits: MessageRecall, to which the messages that answer a
+// question are added as if they had been included by id, in the order of
+// recall_positions. search_positions says which they are. The hits lie in the
+// thread where hits_in_thread, else in all threads of its owner (or of
+// resource_id).
 func (q *Queries) MessageSearch(ctx context.Context, db DBTX, arg MessageSearchParams) ([]MessageSearchRow, error) {
 	rows, err := db.Query(ctx, messageSearch,
 		arg.ThreadID,

@@ -132,11 +132,13 @@ type ThreadCloneRow struct {
 // Copies a thread with its messages inside the database and gives the copies,
 // oldest first, each with the id of its source; the thread's columns are the
 // same in each row, and where no message is copied there is one row with an
-// empty message id. No row: no such source of this owner (any where empty). One statement, so one snapshot: a
-// writer who appends meanwhile is in it with all messages up to some commit.
+// empty message id. No row: no such source of this owner (any where empty). One
+// statement, so one snapshot: a writer who appends meanwhile is in it with all
+// messages up to some commit.
 //
 // Chosen are the messages with starts_at <= created_at < ends_at, among
-// message_ids where has_message_ids, and of them the newest max_rows (NULL: all).
+// message_ids where has_message_ids, and of them the newest max_rows (NULL:
+// all).
 func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParams) ([]ThreadCloneRow, error) {
 	rows, err := db.Query(ctx, threadClone,
 		arg.SourceID,
@@ -249,8 +251,9 @@ type ThreadCreateManyParams struct {
 	ResourceIds []string
 }
 
-// Creates the threads of a save that do not exist; the others, whoever owns them,
-// stay as they are. By id, so that two saves of the same threads cannot deadlock.
+// Creates the threads of a save that do not exist; the others, whoever owns
+// them, stay as they are. By id, so that two saves of the same threads cannot
+// deadlock.
 func (q *Queries) ThreadCreateMany(ctx context.Context, db DBTX, arg ThreadCreateManyParams) error {
 	_, err := db.Exec(ctx, threadCreateMany, arg.Ids, arg.ResourceIds)
 	return err
@@ -430,13 +433,13 @@ type ThreadListRow struct {
 }
 
 // A page of threads, of one resource or (where that is empty) of all, whose
-// metadata satisfies the jsonpath predicate `matching`. max_rows NULL means all.
-// total is the same in each row; where no thread is found there is one row with
-// an empty id. Order: the time asked for, ties by id, in one direction.
+// metadata satisfies the jsonpath predicate `matching`. max_rows NULL means
+// all. total is the same in each row; where no thread is found there is one row
+// with an empty id. Order: the time asked for, ties by id, in one direction.
 //
 // Each branch reads one index in order, and none but one runs: the first
-// conditions of the others, on parameters alone, are false. So the plan is right
-// as a generic one too. By resource threads_resource_created_at_idx and
+// conditions of the others, on parameters alone, are false. So the plan is
+// right as a generic one too. By resource threads_resource_created_at_idx and
 // threads_resource_updated_at_idx, else threads_created_at_idx and
 // threads_updated_at_idx.
 func (q *Queries) ThreadList(ctx context.Context, db DBTX, arg ThreadListParams) ([]ThreadListRow, error) {

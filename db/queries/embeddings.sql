@@ -38,8 +38,8 @@ FROM recall.embedding_indexes AS i
 WHERE i.state <> 'retired';
 
 -- name: EmbeddingPendingCount :one
--- Counts the messages of a scope that an index, or the live one where the name is
--- empty, has no vectors of yet. No row: no such index.
+-- Counts the messages of a scope that an index, or the live one where the name
+-- is empty, has no vectors of yet. No row: no such index.
 SELECT recall.pending_embeddings(i, @thread_id::text, @resource_id::text)::bigint AS pending
 FROM recall.embedding_indexes AS i
 WHERE (@index_name::text = '' AND i.state = 'live') OR i.name = @index_name::text;

@@ -7,8 +7,8 @@
 --
 -- Returns each message's created_at as stored. stored is false where the id
 -- lives in another thread; the caller then rolls back. fresh: it was not there
--- before; changed: a row was written. Rows go in by id, so that
--- two saves of the same ids into different threads cannot deadlock.
+-- before; changed: a row was written. Rows go in by id, so that two saves of
+-- the same ids into different threads cannot deadlock.
 WITH input AS MATERIALIZED (
     SELECT
         i.id,
@@ -99,8 +99,9 @@ ORDER BY i.n;
 -- name: MessageUpdateMany :many
 -- Changes messages; an empty role or type keeps the old one. Content is merged
 -- key by key, and so is metadata inside it, as Mastra's updateMessages does.
--- Returns the messages as they are then, in the order of the arrays; ids that do
--- not exist, or belong to another owner than the one given, are missing. The caller holds the locks of the threads.
+-- Returns the messages as they are then, in the order of the arrays; ids that
+-- do not exist, or belong to another owner than the one given, are missing. The
+-- caller holds the locks of the threads.
 WITH input AS (
     SELECT i.id, i.role, i.type, i.content, i.n
     FROM ROWS FROM (

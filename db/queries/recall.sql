@@ -1,9 +1,9 @@
 -- name: MessageRecall :many
 -- The messages of a recall with their content, oldest first: (created_at,
 -- thread_id, seq). recall_positions says which, and takes the parameters;
--- owner_id, total and has_more are the same in each row, owner_id is empty where
--- the thread asked for does not exist, and id where no message is found. One
--- statement: one snapshot, one round trip.
+-- owner_id, total and has_more are the same in each row, owner_id is empty
+-- where the thread asked for does not exist, and id where no message is found.
+-- One statement: one snapshot, one round trip.
 SELECT
     coalesce((SELECT t.resource_id FROM recall.threads AS t WHERE t.id = @thread_id::text), '')::text AS owner_id,
     coalesce(r.total, 0)::bigint AS total,
@@ -54,10 +54,11 @@ LEFT JOIN LATERAL (
 ORDER BY r.created_at, r.thread_id, r.seq;
 
 -- name: MessageSearch :many
--- A recall with hits: MessageRecall, to which the messages that answer a question
--- are added as if they had been included by id, in the order of recall_positions.
--- search_positions says which they are. The hits lie in the thread where
--- hits_in_thread, else in all threads of its owner (or of resource_id).
+-- A recall with hits: MessageRecall, to which the messages that answer a
+-- question are added as if they had been included by id, in the order of
+-- recall_positions. search_positions says which they are. The hits lie in the
+-- thread where hits_in_thread, else in all threads of its owner (or of
+-- resource_id).
 WITH scope AS MATERIALIZED (
     SELECT
         CASE WHEN @hits_in_thread::boolean THEN @thread_id::text ELSE '' END AS thread_id,
@@ -157,8 +158,8 @@ ORDER BY r.created_at, r.thread_id, r.seq;
 -- The page of a thread when nothing but a page is asked for, which is what most
 -- recalls are: the same rows as MessageRecall gives, at a third of its cost. In
 -- the direction of the page; the caller asks for one row more, to see whether
--- there are more. The thread's columns are the same in each row, and where no message is
--- found there is one row with an empty id. No row: no such thread.
+-- there are more. The thread's columns are the same in each row, and where no
+-- message is found there is one row with an empty id. No row: no such thread.
 -- messages_thread_order_idx, threads_pkey.
 SELECT
     t.resource_id AS owner_id,

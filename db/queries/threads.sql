@@ -18,8 +18,9 @@ ON CONFLICT DO NOTHING
 RETURNING t.*;
 
 -- name: ThreadCreateMany :exec
--- Creates the threads of a save that do not exist; the others, whoever owns them,
--- stay as they are. By id, so that two saves of the same threads cannot deadlock.
+-- Creates the threads of a save that do not exist; the others, whoever owns
+-- them, stay as they are. By id, so that two saves of the same threads cannot
+-- deadlock.
 INSERT INTO recall.threads (id, resource_id, created_at, updated_at)
 SELECT
     i.id,
@@ -105,13 +106,13 @@ WHERE t.id = @id::text
 
 -- name: ThreadList :many
 -- A page of threads, of one resource or (where that is empty) of all, whose
--- metadata satisfies the jsonpath predicate `matching`. max_rows NULL means all.
--- total is the same in each row; where no thread is found there is one row with
--- an empty id. Order: the time asked for, ties by id, in one direction.
+-- metadata satisfies the jsonpath predicate `matching`. max_rows NULL means
+-- all. total is the same in each row; where no thread is found there is one row
+-- with an empty id. Order: the time asked for, ties by id, in one direction.
 --
 -- Each branch reads one index in order, and none but one runs: the first
--- conditions of the others, on parameters alone, are false. So the plan is right
--- as a generic one too. By resource threads_resource_created_at_idx and
+-- conditions of the others, on parameters alone, are false. So the plan is
+-- right as a generic one too. By resource threads_resource_created_at_idx and
 -- threads_resource_updated_at_idx, else threads_created_at_idx and
 -- threads_updated_at_idx.
 WITH page AS (
@@ -257,11 +258,13 @@ ORDER BY cardinality(a.path) DESC;
 -- Copies a thread with its messages inside the database and gives the copies,
 -- oldest first, each with the id of its source; the thread's columns are the
 -- same in each row, and where no message is copied there is one row with an
--- empty message id. No row: no such source of this owner (any where empty). One statement, so one snapshot: a
--- writer who appends meanwhile is in it with all messages up to some commit.
+-- empty message id. No row: no such source of this owner (any where empty). One
+-- statement, so one snapshot: a writer who appends meanwhile is in it with all
+-- messages up to some commit.
 --
 -- Chosen are the messages with starts_at <= created_at < ends_at, among
--- message_ids where has_message_ids, and of them the newest max_rows (NULL: all).
+-- message_ids where has_message_ids, and of them the newest max_rows (NULL:
+-- all).
 WITH source AS (
     SELECT t.id, t.resource_id, t.title
     FROM recall.threads AS t
