@@ -47,11 +47,14 @@ func (m *scoredMessage) asks() bool {
 }
 
 // searchable is the text that words are looked for in.
-func (m *scoredMessage) searchable() string {
+func (m *scoredMessage) searchable() string { return strings.Join(m.pieces(), "\n") }
+
+// pieces are its parts, from one of which into the next no phrase reaches.
+func (m *scoredMessage) pieces() []string {
 	if !m.spoken() {
-		return ""
+		return nil
 	}
-	return strings.Join(append(slices.Clone(m.texts), m.speaker, m.CreatedAt.UTC().Format("2 January")), "\n")
+	return append(slices.Clone(m.texts), m.speaker+" "+m.CreatedAt.UTC().Format("2 January"))
 }
 
 var cjkRun = regexp.MustCompile(`[\x{3041}-\x{30ff}\x{31f0}-\x{31ff}\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{ac00}-\x{d7a3}\x{f900}-\x{faff}]+`)
@@ -331,7 +334,7 @@ func (a asked) read(t must, m memory, messages []*scoredMessage) {
 		message.ranks, message.inPhrase = map[string]float64{}, true
 		said, pairs = append(said, message.searchable()), append(pairs, strings.Join(bigrams(message.searchable()), " "))
 		for _, phrase := range quoted {
-			message.inPhrase = message.inPhrase && m.hasPhrase(t, message.searchable(), phrase)
+			message.inPhrase = message.inPhrase && m.hasPhrase(t, message.pieces(), phrase)
 		}
 	}
 	rows, err := m.pool.Query(ctx, `
@@ -359,15 +362,17 @@ func (a asked) read(t must, m memory, messages []*scoredMessage) {
 	require.NoError(t, err)
 }
 
-// hasPhrase says whether text has the words of phrase one after the other; where
-// that is Chinese, Japanese or Korean, whether it has its bigrams.
-func (m memory) hasPhrase(t must, said, phrase string) bool {
+// hasPhrase says whether a piece has the words of phrase one after the other; where
+// that is Chinese, Japanese or Korean, whether they have its bigrams.
+func (m memory) hasPhrase(t must, pieces []string, phrase string) bool {
 	if pairs := bigrams(phrase); len(pairs) > 0 {
-		return !slices.ContainsFunc(pairs, func(pair string) bool { return !slices.Contains(bigrams(said), pair) })
+		said := bigrams(strings.Join(pieces, "\n"))
+		return !slices.ContainsFunc(pairs, func(pair string) bool { return !slices.Contains(said, pair) })
 	}
 	var has bool
-	m.scan(t, `SELECT numnode(phraseto_tsquery('english', $2)) = 0 OR to_tsvector('english', $1) @@ phraseto_tsquery('english', $2)`,
-		[]any{said, phrase}, &has)
+	m.scan(t, `SELECT numnode(phraseto_tsquery('english', $2)) = 0 OR EXISTS (
+			SELECT FROM unnest($1::text[]) AS p (piece) WHERE to_tsvector('english', p.piece) @@ phraseto_tsquery('english', $2)
+		)`, []any{append([]string{}, pieces...), phrase}, &has)
 	return has
 }
 

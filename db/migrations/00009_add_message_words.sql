@@ -64,30 +64,32 @@ RETURN to_tsvector(config, in_text)
 
 -- What a message is found by: its texts, the name of the speaker where
 -- content.metadata.name has one, and the day it was sent as 'D Month' (the year
--- would match everything).
+-- would match everything). Each is an element of its own, so that no phrase
+-- reaches from one into the next.
 CREATE FUNCTION recall.message_lexemes(config regconfig, role text, content jsonb, created_at timestamptz) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN role IN ('user', 'assistant') AND recall.message_texts(content) <> '[]' THEN
-        to_tsvector(config, recall.searched_texts(recall.message_texts(content)))
+        to_tsvector(
+            config,
+            recall.searched_texts(recall.message_texts(content)) || to_jsonb(
+                CASE
+                    WHEN jsonb_typeof(content -> 'metadata' -> 'name') = 'string' THEN left(content -> 'metadata' ->> 'name', 1000) || ' '
+                    ELSE ''
+                END
+                || extract(day FROM created_at AT TIME ZONE 'UTC')::text
+                || (ARRAY[
+                    ' January', ' February', ' March', ' April', ' May', ' June', ' July', ' August', ' September', ' October',
+                    ' November', ' December'
+                ])[extract(month FROM created_at AT TIME ZONE 'UTC')::integer]
+            )
+        )
         || CASE
             -- Text of one byte a character has no such runs; asking so first is cheap.
             WHEN octet_length(recall.message_texts(content)::text) > char_length(recall.message_texts(content)::text)
                 THEN array_to_tsvector(recall.cjk_bigrams(recall.searched_texts(recall.message_texts(content))::text))
             ELSE ''::tsvector
         END
-        || to_tsvector(
-            config,
-            CASE
-                WHEN jsonb_typeof(content -> 'metadata' -> 'name') = 'string' THEN left(content -> 'metadata' ->> 'name', 1000) || ' '
-                ELSE ''
-            END
-            || extract(day FROM created_at AT TIME ZONE 'UTC')::text
-            || (ARRAY[
-                ' January', ' February', ' March', ' April', ' May', ' June', ' July', ' August', ' September', ' October',
-                ' November', ' December'
-            ])[extract(month FROM created_at AT TIME ZONE 'UTC')::integer]
-        )
     ELSE ''
 END;
 
