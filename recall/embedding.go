@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -38,25 +39,26 @@ type written struct {
 	fresh bool   // it was not there before
 }
 
+// hash tells texts apart; empty where nothing is embedded.
+func (w written) hash() []byte {
+	if w.text == "" {
+		return []byte{}
+	}
+	sum := sha256.Sum256([]byte(w.text))
+	return sum[:]
+}
+
 // embedWritten brings the vectors of messages in line with their texts, in the
 // transaction that wrote them. A text that has its vectors already is not
 // embedded again.
 func (m *Memory) embedWritten(ctx context.Context, tx pgx.Tx, messages []written) error {
-	hashes := make(map[string][]byte, len(messages))
 	var known dbgen.EmbeddingForgetManyParams
 	for _, message := range messages {
-		hash := []byte{}
-		if message.text != "" {
-			sum := sha256.Sum256([]byte(message.text))
-			hash = sum[:]
-		}
-		hashes[message.id] = hash
 		if !message.fresh {
 			known.MessageIds = append(known.MessageIds, message.id)
-			known.TextHashes = append(known.TextHashes, hash)
+			known.TextHashes = append(known.TextHashes, message.hash())
 		}
 	}
-	stored := map[string]bool{}
 	if len(known.MessageIds) > 0 {
 		if err := m.queries.EmbeddingForgetMany(ctx, tx, known); err != nil {
 			return err
@@ -65,34 +67,36 @@ func (m *Memory) embedWritten(ctx context.Context, tx pgx.Tx, messages []written
 	if m.embedder == nil {
 		return nil
 	}
-	if len(known.MessageIds) > 0 {
-		ids, err := m.queries.EmbeddingListStored(ctx, tx, dbgen.EmbeddingListStoredParams{
-			MessageIds: known.MessageIds, TextHashes: known.TextHashes,
-			Model: m.embedder.Model(), Dimensions: int32(m.embedder.Dimensions()),
-		})
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			stored[id] = true
-		}
+	stored, err := m.storedVectors(ctx, tx, known)
+	if err != nil {
+		return err
 	}
-	return m.embedTexts(ctx, tx, messages, func(w written) ([]byte, bool) {
-		return hashes[w.id], w.text != "" && !stored[w.id]
+	slices.Sort(stored)
+	return m.embedTexts(ctx, tx, slices.DeleteFunc(messages, func(w written) bool {
+		_, has := slices.BinarySearch(stored, w.id)
+		return has || w.text == ""
+	}))
+}
+
+// storedVectors gives the messages whose texts have their vectors already.
+func (m *Memory) storedVectors(ctx context.Context, tx pgx.Tx, known dbgen.EmbeddingForgetManyParams) ([]string, error) {
+	if len(known.MessageIds) == 0 {
+		return nil, nil
+	}
+	return m.queries.EmbeddingListStored(ctx, tx, dbgen.EmbeddingListStoredParams{
+		MessageIds: known.MessageIds, TextHashes: known.TextHashes,
+		Model: m.embedder.Model(), Dimensions: int32(m.embedder.Dimensions()),
 	})
 }
 
-// embedTexts embeds the messages that wanted picks, and stores their vectors.
-func (m *Memory) embedTexts(ctx context.Context, tx pgx.Tx, messages []written, wanted func(written) ([]byte, bool)) error {
+// embedTexts embeds messages and stores their vectors.
+func (m *Memory) embedTexts(ctx context.Context, tx pgx.Tx, messages []written) error {
 	var texts []string
 	params := dbgen.EmbeddingStoreManyParams{
 		Model: m.embedder.Model(), Dimensions: int32(m.embedder.Dimensions()),
 	}
 	for _, message := range messages {
-		hash, ok := wanted(message)
-		if !ok {
-			continue
-		}
+		hash := message.hash()
 		for i, chunk := range embed.Chunks(message.text, m.embedder.MaxTokens()) {
 			texts = append(texts, chunk)
 			params.MessageIds = append(params.MessageIds, message.id)
