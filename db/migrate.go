@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	// Registers the driver "pgx", which goose needs for its *sql.DB.
@@ -18,7 +19,8 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
-// Migrations holds the migrations, one SQL file each, in the order of their names.
+// Migrations holds the migrations in SQL, one file each, in the order of their
+// names.
 var Migrations = sub(embedded, "migrations")
 
 // versionTable is where goose notes what it has applied.
@@ -26,6 +28,17 @@ const versionTable = "recall.goose_db_version"
 
 // migrationLockID is the advisory lock that lets one process migrate at a time.
 const migrationLockID = 0x70677265_63616c6c // "pgrecall" in ASCII
+
+// Names gives the names of all migrations, in order.
+func Names() []string {
+	names, err := fs.Glob(Migrations, "*.sql")
+	if err != nil {
+		panic(err) // of a pattern that is wrong
+	}
+	names = append(names, createJobs().Source)
+	slices.Sort(names)
+	return names
+}
 
 // SchemaStatus says which migrations a database has.
 type SchemaStatus struct {
@@ -141,6 +154,7 @@ func withProvider(ctx context.Context, url string, do func(*goose.Provider, *sql
 		goose.WithSessionLocker(locker),
 		goose.WithTableName(versionTable),
 		goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(createJobs()),
 	)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package db_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"strings"
 	"sync"
@@ -19,14 +18,6 @@ import (
 	"github.com/pgrecall/pgrecall/recall"
 	"github.com/pgrecall/pgrecall/recall/embed"
 )
-
-// migrationNames gives the names of all migrations, in order.
-func migrationNames(t *testing.T) []string {
-	names, err := fs.Glob(db.Migrations, "*.sql")
-	require.NoError(t, err)
-	require.NotEmpty(t, names)
-	return names
-}
 
 // fixtures hold a row for every table, in an order in which they can go in.
 var fixtures = []struct{ table, insert string }{
@@ -44,8 +35,8 @@ var fixtures = []struct{ table, insert string }{
 		VALUES ('m', 0, 't', 'r', '\x00', array_fill(1, ARRAY[256])::vector, true)`},
 }
 
-// ours leaves out the table of versions, which is goose's.
-const ours = `c.relnamespace = 'recall'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'goose_db_version'`
+// ours leaves out the table of versions, which is goose's, and River's tables.
+const ours = `c.relnamespace = 'recall'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname !~ '^(goose|river)_'`
 
 func fill(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
@@ -54,6 +45,7 @@ func fill(t *testing.T, conn *pgx.Conn) {
 		exec(t, conn, fixture.insert)
 		filled = append(filled, fixture.table)
 	}
+	exec(t, conn, `INSERT INTO recall.river_job (kind, args, max_attempts) VALUES ('embed', '{"messageIds": ["m"]}', 5)`)
 	tables := texts(t, conn, `SELECT c.relname::text FROM pg_class AS c WHERE `+ours)
 	assert.ElementsMatch(t, tables, filled, "every table has a fixture")
 }
@@ -71,7 +63,7 @@ func texts(t *testing.T, conn *pgx.Conn, query string, args ...any) []string {
 func TestMigrationsGoUpDownAndUpWithRowsInEveryTable(t *testing.T) {
 	t.Parallel()
 	address := dbtest.EmptyURL(t)
-	all := migrationNames(t)
+	all := db.Names()
 
 	applied, err := db.Migrate(t.Context(), address)
 	require.NoError(t, err)
@@ -96,7 +88,7 @@ func TestMigrationsGoUpDownAndUpWithRowsInEveryTable(t *testing.T) {
 func TestMigrationsTakenBackLeaveNothingButTheVersions(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
-	for range migrationNames(t) {
+	for range db.Names() {
 		_, err := db.MigrateDown(t.Context(), address)
 		require.NoError(t, err)
 	}
@@ -125,7 +117,7 @@ func TestMigrationsStartedAtOnceAreAppliedOnce(t *testing.T) {
 	for _, names := range applied {
 		all = append(all, names...)
 	}
-	assert.ElementsMatch(t, migrationNames(t), all)
+	assert.ElementsMatch(t, db.Names(), all)
 	versions := texts(t, connect(t, address), `SELECT version_id::text FROM recall.goose_db_version WHERE version_id > 0 ORDER BY id`)
 	assert.Len(t, versions, len(all), "each is noted once")
 }
@@ -135,7 +127,7 @@ func TestStatusOfAnEmptyDatabaseNamesAllMigrationsAndCreatesNothing(t *testing.T
 	address := dbtest.EmptyURL(t)
 	status, err := db.Status(t.Context(), address)
 	require.NoError(t, err)
-	assert.Equal(t, db.SchemaStatus{Latest: int64(len(migrationNames(t))), Pending: migrationNames(t)}, status)
+	assert.Equal(t, db.SchemaStatus{Latest: int64(len(db.Names())), Pending: db.Names()}, status)
 	assert.Empty(t, texts(t, connect(t, address), `SELECT nspname::text FROM pg_namespace WHERE nspname = 'recall'`))
 }
 

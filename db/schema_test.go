@@ -52,6 +52,7 @@ var violations = map[string]string{
 	"embedding_indexes_name_check":       insertIndex + `(9, '', 'm', 3, 'building', 16, 64, now())`,
 	"embedding_indexes_dimensions_check": insertIndex + `(9, 'third', 'm', 4001, 'building', 16, 64, now())`,
 	"embedding_indexes_state_check":      insertIndex + `(9, 'third', 'm', 3, 'ready', 16, 64, now())`,
+	"embedding_indexes_graph_check":      `UPDATE recall.embedding_indexes SET graph = 'some'`,
 	"embedding_indexes_hnsw_check":       insertIndex + `(9, 'third', 'm', 3, 'building', 16, 31, now())`,
 
 	"embeddings_1_pkey":                       insertVector + `('m', 0, 't', 'r', '')`,

@@ -12,7 +12,6 @@ import (
 const embeddingCopyMany = `-- name: EmbeddingCopyMany :exec
 SELECT recall.copy_embeddings(i, $1::text[], $2::text[])
 FROM recall.embedding_indexes AS i
-WHERE i.state <> 'retired'
 `
 
 type EmbeddingCopyManyParams struct {
@@ -42,55 +41,42 @@ func (q *Queries) EmbeddingForgetMany(ctx context.Context, db DBTX, arg Embeddin
 	return err
 }
 
-const embeddingIndexLive = `-- name: EmbeddingIndexLive :one
-SELECT i.id, i.name, i.model, i.dimensions, i.length_prior, i.state, i.hnsw_m, i.hnsw_ef_construction, i.created_at, i.live_at
+const embeddingListDue = `-- name: EmbeddingListDue :many
+SELECT
+    i.model,
+    i.dimensions,
+    coalesce(array_agg(DISTINCT d.message_id ORDER BY d.message_id) FILTER (WHERE d.message_id IS NOT NULL), '{}')::text[]
+        AS message_ids
 FROM recall.embedding_indexes AS i
-WHERE i.state = 'live'
+LEFT JOIN LATERAL (
+    SELECT n.message_id FROM unnest($1::text[]) AS n (message_id)
+    EXCEPT
+    SELECT e.message_id FROM recall.embedded_messages(i, $1::text[], $2::bytea[]) AS e (message_id)
+) AS d ON true
+WHERE i.state <> 'retired' OR (i.model = $3::text AND i.dimensions = $4::integer)
+GROUP BY i.model, i.dimensions
+ORDER BY i.model, i.dimensions
 `
 
-// The index that searches use. No row: none is live.
-func (q *Queries) EmbeddingIndexLive(ctx context.Context, db DBTX) (RecallEmbeddingIndex, error) {
-	row := db.QueryRow(ctx, embeddingIndexLive)
-	var i RecallEmbeddingIndex
-	err := row.Scan(
-		&i.ID,
-		&i.Name,
-		&i.Model,
-		&i.Dimensions,
-		&i.LengthPrior,
-		&i.State,
-		&i.HnswM,
-		&i.HnswEfConstruction,
-		&i.CreatedAt,
-		&i.LiveAt,
-	)
-	return i, err
-}
-
-const embeddingListStored = `-- name: EmbeddingListStored :many
-SELECT e.message_id::text AS message_id
-FROM recall.embedding_indexes AS i
-CROSS JOIN LATERAL recall.embedded_messages(i, $1::text[], $2::bytea[]) AS e (message_id)
-WHERE i.model = $3::text AND i.dimensions = $4::integer AND i.state <> 'retired'
-GROUP BY e.message_id
-HAVING count(*) = (
-    SELECT count(*)
-    FROM recall.embedding_indexes AS u
-    WHERE u.model = $3::text AND u.dimensions = $4::integer AND u.state <> 'retired'
-)
-`
-
-type EmbeddingListStoredParams struct {
+type EmbeddingListDueParams struct {
 	MessageIds []string
 	TextHashes [][]byte
 	Model      string
 	Dimensions int32
 }
 
-// Of the given messages those whose text, by its hash, every index of the model
-// that is in use has the vectors of.
-func (q *Queries) EmbeddingListStored(ctx context.Context, db DBTX, arg EmbeddingListStoredParams) ([]string, error) {
-	rows, err := db.Query(ctx, embeddingListStored,
+type EmbeddingListDueRow struct {
+	Model      string
+	Dimensions int32
+	MessageIds []string
+}
+
+// The models whose vectors are due at once: those of the indexes in use, and the
+// given one, whose retired index is kept in step while there are servers with its
+// embedder. With each those of the given messages whose text, by its hash, an
+// index of the model lacks.
+func (q *Queries) EmbeddingListDue(ctx context.Context, db DBTX, arg EmbeddingListDueParams) ([]EmbeddingListDueRow, error) {
+	rows, err := db.Query(ctx, embeddingListDue,
 		arg.MessageIds,
 		arg.TextHashes,
 		arg.Model,
@@ -100,13 +86,13 @@ func (q *Queries) EmbeddingListStored(ctx context.Context, db DBTX, arg Embeddin
 		return nil, err
 	}
 	defer rows.Close()
-	var items []string
+	var items []EmbeddingListDueRow
 	for rows.Next() {
-		var message_id string
-		if err := rows.Scan(&message_id); err != nil {
+		var i EmbeddingListDueRow
+		if err := rows.Scan(&i.Model, &i.Dimensions, &i.MessageIds); err != nil {
 			return nil, err
 		}
-		items = append(items, message_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -135,12 +121,12 @@ func (q *Queries) EmbeddingPendingCount(ctx context.Context, db DBTX, arg Embedd
 	return pending, err
 }
 
-const embeddingStoreMany = `-- name: EmbeddingStoreMany :exec
-SELECT recall.store_embeddings(
+const embeddingStoreMany = `-- name: EmbeddingStoreMany :one
+SELECT count(recall.store_embeddings(
     i, $1::text[], $2::smallint[], $3::bytea[], $4::boolean[], $5::real[]
-)
+)::text)
 FROM recall.embedding_indexes AS i
-WHERE i.model = $6::text AND i.dimensions = $7::integer AND i.state <> 'retired'
+WHERE i.model = $6::text AND i.dimensions = $7::integer
 `
 
 type EmbeddingStoreManyParams struct {
@@ -153,9 +139,9 @@ type EmbeddingStoreManyParams struct {
 	Dimensions int32
 }
 
-// Stores vectors in every index of the model that is in use.
-func (q *Queries) EmbeddingStoreMany(ctx context.Context, db DBTX, arg EmbeddingStoreManyParams) error {
-	_, err := db.Exec(ctx, embeddingStoreMany,
+// Stores vectors in every index of the model, and counts these indexes.
+func (q *Queries) EmbeddingStoreMany(ctx context.Context, db DBTX, arg EmbeddingStoreManyParams) (int64, error) {
+	row := db.QueryRow(ctx, embeddingStoreMany,
 		arg.MessageIds,
 		arg.Chunks,
 		arg.TextHashes,
@@ -164,5 +150,7 @@ func (q *Queries) EmbeddingStoreMany(ctx context.Context, db DBTX, arg Embedding
 		arg.Model,
 		arg.Dimensions,
 	)
-	return err
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }

@@ -64,6 +64,39 @@ func (q *Queries) MessageDeleteMany(ctx context.Context, db DBTX, arg MessageDel
 	return count, err
 }
 
+const messageListContents = `-- name: MessageListContents :many
+SELECT m.id, m.role, m.content
+FROM unnest($1::text[]) AS i (id)
+CROSS JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+`
+
+type MessageListContentsRow struct {
+	ID      string
+	Role    string
+	Content []byte
+}
+
+// What given messages say, in any order; those that are gone are missing.
+func (q *Queries) MessageListContents(ctx context.Context, db DBTX, ids []string) ([]MessageListContentsRow, error) {
+	rows, err := db.Query(ctx, messageListContents, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MessageListContentsRow
+	for rows.Next() {
+		var i MessageListContentsRow
+		if err := rows.Scan(&i.ID, &i.Role, &i.Content); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const messageSaveMany = `-- name: MessageSaveMany :many
 WITH input AS MATERIALIZED (
     SELECT

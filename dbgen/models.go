@@ -19,6 +19,7 @@ type RecallEmbeddingIndex struct {
 	HnswEfConstruction int32
 	CreatedAt          time.Time
 	LiveAt             *time.Time
+	Graph              string
 }
 
 type Thread struct {

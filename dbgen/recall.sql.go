@@ -299,10 +299,11 @@ hit AS MATERIALIZED (
         $27::text,
         $28::vector,
         $29::text,
-        $30::integer,
-        $31::float8,
+        $30::text,
+        $31::integer,
+        $32::float8,
         $16::text[],
-        ($32::text)::jsonpath,
+        ($33::text)::jsonpath,
         coalesce($6::timestamptz, '-infinity'),
         coalesce($7::timestamptz, 'infinity')
     ) AS h
@@ -398,6 +399,7 @@ type MessageSearchParams struct {
 	SearchMode       string
 	Question         string
 	QueryVector      *pgvector.Vector
+	QueryModel       string
 	IndexName        string
 	TopK             int32
 	Threshold        *float64
@@ -464,6 +466,7 @@ func (q *Queries) MessageSearch(ctx context.Context, db DBTX, arg MessageSearchP
 		arg.SearchMode,
 		arg.Question,
 		arg.QueryVector,
+		arg.QueryModel,
 		arg.IndexName,
 		arg.TopK,
 		arg.Threshold,

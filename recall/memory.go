@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgrecall/pgrecall/dbgen"
 	"github.com/pgrecall/pgrecall/recall/embed"
+	"github.com/pgrecall/pgrecall/recall/jobs"
 )
 
 // Memory is the conversation memory kept in one database. It is safe for
@@ -19,18 +20,31 @@ type Memory struct {
 	limits    Limits
 	embedder  embed.Embedder // nil: no vectors, words only
 	questions embed.Embedder // the same behind a cache
+	remote    bool           // vectors of messages are made by jobs
+	queue     *jobs.Queue
 }
 
 // Option changes what [New] gives.
 type Option func(*Memory)
 
 // WithEmbedder makes a memory give its messages vectors, in the transaction that
-// saves them, and search by them. [Memory.CheckEmbedder] tells whether the
-// database has an index for them.
+// saves them, and search by them. It is for an embedder that needs microseconds
+// and cannot fail. [Memory.CheckEmbedder] tells whether the database has an index
+// for its vectors.
 func WithEmbedder(embedder embed.Embedder) Option {
 	return func(m *Memory) {
 		m.embedder = embedder
 		m.questions = embed.NewCache(embedder, cachedQuestions)
+	}
+}
+
+// WithRemoteEmbedder is WithEmbedder for one that is asked over a network. The
+// vectors of messages are made by jobs, which are inserted by the transaction that
+// saves the messages; [Memory.EmbedMessages] does the work of one.
+func WithRemoteEmbedder(embedder embed.Embedder) Option {
+	return func(m *Memory) {
+		WithEmbedder(embedder)(m)
+		m.remote = true
 	}
 }
 
@@ -45,12 +59,15 @@ func New(pool *pgxpool.Pool, limits Limits, options ...Option) *Memory {
 	if limits == (Limits{}) {
 		limits = DefaultLimits()
 	}
-	m := &Memory{pool: pool, queries: dbgen.New(), limits: limits}
+	m := &Memory{pool: pool, queries: dbgen.New(), queue: jobs.NewQueue(), limits: limits}
 	for _, option := range options {
 		option(m)
 	}
 	return m
 }
+
+// HasEmbedder says whether messages get vectors.
+func (m *Memory) HasEmbedder() bool { return m.embedder != nil }
 
 // Ready fails with CodeUnavailable unless the database answers and has the
 // tables.

@@ -262,7 +262,8 @@ func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Messag
 		messages[i].CreatedAt = row.CreatedAt.UTC()
 		if row.Changed {
 			changed = append(changed, written{
-				id: messages[i].ID, text: embeddedText(messages[i].Role, messages[i].Content), fresh: row.Fresh,
+				id: messages[i].ID, resourceID: messages[i].ResourceID,
+				text: embeddedText(messages[i].Role, messages[i].Content), fresh: row.Fresh,
 			})
 		}
 	}
@@ -313,7 +314,9 @@ func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, re
 				ID: row.ID, ThreadID: row.ThreadID, ResourceID: row.ResourceID, Role: row.Role, Type: row.Type,
 				Content: row.Content, CreatedAt: row.CreatedAt.UTC(),
 			})
-			changed = append(changed, written{id: row.ID, text: embeddedText(row.Role, row.Content)})
+			changed = append(changed, written{
+				id: row.ID, resourceID: row.ResourceID, text: embeddedText(row.Role, row.Content),
+			})
 		}
 		return m.embedWritten(ctx, tx, changed)
 	})

@@ -112,6 +112,8 @@ func isRetryable(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.Is(err, errThreadVanished) || errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
 		pgErr.Code == stateDeadlockDetected ||
+		// An embedding index was dropped after the statement had read of it.
+		pgErr.Code == stateUndefinedTable && strings.Contains(pgErr.Message, "recall.embeddings_") ||
 		// Two transactions took the same position: one of them did not hold the
 		// thread's lock, which only a statement from outside can do.
 		pgErr.Code == stateUniqueViolation && pgErr.ConstraintName == constraintThreadSeqKey)

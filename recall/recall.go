@@ -102,7 +102,7 @@ func (m *Memory) find(ctx context.Context, q query) (Result, error) {
 		return Result{}, wrongResource()
 	}
 	if q.Search != nil && q.Search.CountPending {
-		if found.plan.Pending, err = m.countPending(ctx, &q, found.owner); err != nil {
+		if err := m.countPending(ctx, &q, found); err != nil {
 			return Result{}, err
 		}
 	}

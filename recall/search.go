@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/pgvector/pgvector-go"
 
@@ -86,6 +87,8 @@ type SearchPlan struct {
 	// Pending counts the messages of the scope that have a text but no vector yet;
 	// nil where that was not asked for, or there is no index.
 	Pending *int64
+	// Backlog is the age of the oldest job that is not done; with Pending.
+	Backlog time.Duration
 }
 
 // checkSearch checks a search and fills in its defaults.
@@ -166,7 +169,7 @@ func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	rows, err := m.queries.MessageSearch(ctx, m.pool, q.searchParams(vector))
+	rows, err := m.queries.MessageSearch(ctx, m.pool, q.searchParams(vector, m.model()))
 	if err != nil {
 		return found{}, err
 	}
@@ -202,21 +205,33 @@ func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 	return out, nil
 }
 
-// countPending counts what a search could not find by meaning yet. owner is that of
-// the request's thread.
-func (m *Memory) countPending(ctx context.Context, q *query, owner string) (*int64, error) {
-	params := dbgen.EmbeddingPendingCountParams{IndexName: q.Search.IndexName, ResourceID: cmp.Or(q.ResourceID, owner)}
+// countPending notes in the plan of a search what it could not find by meaning yet.
+func (m *Memory) countPending(ctx context.Context, q *query, found found) error {
+	params := dbgen.EmbeddingPendingCountParams{IndexName: q.Search.IndexName, ResourceID: cmp.Or(q.ResourceID, found.owner)}
 	if q.Search.Scope == ScopeThread {
 		params.ThreadID = q.ThreadID
 	}
 	pending, err := m.queries.EmbeddingPendingCount(ctx, m.pool, params)
 	if isNoRows(err) {
-		return nil, nil
+		return nil
 	}
-	return &pending, databaseError(err)
+	if err != nil {
+		return databaseError(err)
+	}
+	backlog, err := m.Backlog(ctx)
+	found.plan.Pending, found.plan.Backlog = &pending, backlog.Oldest
+	return err
 }
 
-func (q *query) searchParams(vector *pgvector.Vector) dbgen.MessageSearchParams {
+// model names the embedder's model; empty without one.
+func (m *Memory) model() string {
+	if m.embedder == nil {
+		return ""
+	}
+	return m.embedder.Model()
+}
+
+func (q *query) searchParams(vector *pgvector.Vector, model string) dbgen.MessageSearchParams {
 	p, s := q.params(), q.Search
 	params := dbgen.MessageSearchParams{
 		ThreadID: p.ThreadID, ResourceID: p.ResourceID, Newest: p.Newest, MaxRows: p.MaxRows, SkipRows: p.SkipRows,
@@ -230,6 +245,7 @@ func (q *query) searchParams(vector *pgvector.Vector) dbgen.MessageSearchParams 
 		SearchMode:   string(s.Mode),
 		Question:     s.Question,
 		QueryVector:  vector,
+		QueryModel:   model,
 		IndexName:    s.IndexName,
 		TopK:         int32(s.TopK),
 		Threshold:    s.Threshold,

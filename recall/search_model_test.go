@@ -389,7 +389,7 @@ func (m memory) positions(t must, a asked) []string {
 	rows, err := m.pool.Query(ctx, `
 		SELECT p.message_id, p.score, coalesce(p.similarity, 'NaN'), p.words
 		FROM recall.search_positions(
-			$1, $2, $3, $4, $5::vector, '', $6, $7, $8, $9::jsonpath,
+			$1, $2, $3, $4, $5::vector, (SELECT i.model FROM recall.embedding_indexes AS i WHERE i.state = 'live'), '', $6, $7, $8, $9::jsonpath,
 			coalesce($10::timestamptz, '-infinity'), coalesce($11::timestamptz, 'infinity')
 		) WITH ORDINALITY AS p
 		ORDER BY p.ordinality`,

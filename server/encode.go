@@ -142,16 +142,17 @@ func appendNumber(b []byte, n *float64) []byte {
 // appendPlan says how a search was run; nil where there was none.
 func appendPlan(b []byte, plan *recall.SearchPlan) []byte {
 	if plan == nil {
-		return append(b, `{"mode":null,"plan":null,"visited":null,"pending":null}`...)
+		return append(b, `{"mode":null,"plan":null,"visited":null,"pending":null,"backlogSeconds":null}`...)
 	}
 	b = appendText(append(b, `{"mode":`...), string(plan.Mode))
 	b = appendTextOrNull(append(b, `,"plan":`...), plan.Plan)
 	b = strconv.AppendInt(append(b, `,"visited":`...), plan.Visited, 10)
 	b = append(b, `,"pending":`...)
 	if plan.Pending == nil {
-		return append(b, "null}"...)
+		return append(b, `null,"backlogSeconds":null}`...)
 	}
-	return append(strconv.AppendInt(b, *plan.Pending, 10), '}')
+	b = strconv.AppendInt(b, *plan.Pending, 10)
+	return append(appendInt(append(b, `,"backlogSeconds":`...), int(plan.Backlog.Seconds())), '}')
 }
 
 // appendResult appends the answer to a recall or listing, but for its closing

@@ -17,13 +17,16 @@ func (a api) healthz(c echo.Context) error { return respond(c, []byte(`{"status"
 // readyTimeout bounds the wait for the database: whoever asks wants to know now.
 const readyTimeout = 2 * time.Second
 
-// readyz says whether the memory can be used.
+// readyz says whether the memory can be used, and what it has still to do.
 func (a api) readyz(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyTimeout)
 	defer cancel()
 	err := a.memory.Ready(ctx)
 	if err == nil {
-		return respond(c, []byte(`{"status":"ready"}`))
+		var backlog recall.Backlog
+		if backlog, err = a.memory.Backlog(ctx); err == nil {
+			return respond(c, append(appendBacklog([]byte(`{"status":"ready","backlog":`), backlog), '}'))
+		}
 	}
 	reason := "the database is out of reach"
 	var domain *recall.Error

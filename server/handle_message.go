@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -10,7 +13,15 @@ import (
 )
 
 func (a api) saveMessages(c echo.Context) error {
-	if err := a.readQuery(c).faults.err(); err != nil {
+	q := a.readQuery(c)
+	wait := q.values.Has("wait")
+	if wait && q.text("wait") != "embedded" {
+		q.faults.add("wait", "want embedded")
+	}
+	if wait && !a.memory.HasEmbedder() {
+		q.faults.add("wait", "needs an embedder, and this server has none")
+	}
+	if err := q.faults.err(); err != nil {
 		return err
 	}
 	body, f, err := a.readBody(c)
@@ -30,7 +41,36 @@ func (a api) saveMessages(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, append(appendArray([]byte(`{"messages":`), saved, appendMessageAsGiven), '}'))
+	answer := appendArray([]byte(`{"messages":`), saved, appendMessageAsGiven)
+	if wait {
+		return a.respondEmbedded(c, answer, saved)
+	}
+	return respond(c, append(answer, '}'))
+}
+
+// waitMargin is what is left of a request's time to answer that the wait was in
+// vain.
+const waitMargin = 500 * time.Millisecond
+
+// respondEmbedded answers a save once its messages have their vectors. What is
+// saved is saved: where they do not get them in time, or not at all for now, the
+// answer is a 202 that says so.
+func (a api) respondEmbedded(c echo.Context, answer []byte, saved []recall.Message) error {
+	ctx := c.Request().Context()
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-waitMargin))
+		defer cancel()
+	}
+	ids := make([]string, len(saved))
+	for i, message := range saved {
+		ids[i] = message.ID
+	}
+	embedded, err := a.memory.WaitEmbedded(ctx, ids)
+	if err != nil || !embedded {
+		return c.JSONBlob(http.StatusAccepted, append(answer, `,"embedded":false}`...))
+	}
+	return respond(c, append(answer, `,"embedded":true}`...))
 }
 
 func readNewMessage(o object) recall.NewMessage {

@@ -89,4 +89,7 @@ func (a api) register(e *echo.Echo) {
 	memory.GET("/threads/:threadId/messages", a.listMessages)
 	memory.POST("/recall", a.recall)
 	memory.GET("/search", a.search)
+
+	memory.GET("/jobs", a.listJobs)
+	memory.POST("/jobs/retry", a.retryJobs)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgrecall/pgrecall/bench/dataset"
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/embed/remote"
 	"github.com/pgrecall/pgrecall/server"
 )
 
@@ -58,7 +59,59 @@ func (s listenSettings) validate() error {
 
 // embedderSettings say what gives texts their vectors.
 type embedderSettings struct {
-	Embedder embedderName `name:"embedder" env:"PGRECALL_EMBEDDER" default:"static" help:"What gives texts their vectors: static (in this program), or none (search by words only)."`
+	Embedder       embedderName `name:"embedder" env:"PGRECALL_EMBEDDER" default:"static" help:"What gives texts their vectors: static (in this program), openai (a service with OpenAI's /v1/embeddings), or none (search by words only)."`
+	URL            string       `name:"embedder-url" env:"PGRECALL_EMBEDDER_URL" placeholder:"URL" help:"Where the service is, as http://host:11434/v1; OpenAI's own without."`
+	Key            string       `name:"embedder-key" env:"PGRECALL_EMBEDDER_KEY" help:"The service's key, where it wants one."`
+	Model          string       `name:"embedder-model" env:"PGRECALL_EMBEDDER_MODEL" help:"The name of the model."`
+	Dimensions     number       `name:"embedder-dimensions" env:"PGRECALL_EMBEDDER_DIMENSIONS" help:"The length of vectors to ask the service for; the model's own without."`
+	MaxTokens      number       `name:"embedder-max-tokens" env:"PGRECALL_EMBEDDER_MAX_TOKENS" help:"How many tokens of a text the model reads; texts are cut at about 350 without."`
+	QueryPrefix    string       `name:"embedder-query-prefix" env:"PGRECALL_EMBEDDER_QUERY_PREFIX" placeholder:"TEXT" help:"What the model wants before a question."`
+	DocumentPrefix string       `name:"embedder-document-prefix" env:"PGRECALL_EMBEDDER_DOCUMENT_PREFIX" placeholder:"TEXT" help:"What the model wants before a message."`
+	BatchSize      number       `name:"embedder-batch-size" env:"PGRECALL_EMBEDDER_BATCH_SIZE" default:"32" help:"The most texts of one request to the service."`
+	Concurrency    number       `name:"embedder-concurrency" env:"PGRECALL_EMBEDDER_CONCURRENCY" default:"8" help:"The most requests to the service at once, for questions and for messages apart."`
+	Timeout        span         `name:"embedder-timeout" env:"PGRECALL_EMBEDDER_TIMEOUT" default:"10s" help:"Time for a request to the service, as 10s; it is made up to three times."`
+	Tries          number       `name:"embedder-tries" env:"PGRECALL_EMBEDDER_TRIES" default:"5" help:"How often a message is tried that the service rejects while it takes others."`
+}
+
+// validate refuses settings that do not go together.
+func (s embedderSettings) validate() error {
+	if s.Embedder != embedderOpenAI {
+		if s.URL != "" || s.Model != "" {
+			return fmt.Errorf("PGRECALL_EMBEDDER_URL (--embedder-url) and PGRECALL_EMBEDDER_MODEL (--embedder-model) are for PGRECALL_EMBEDDER=openai (--embedder=openai), and it is %s", s.Embedder)
+		}
+		return nil
+	}
+	if s.Model == "" {
+		return errors.New("PGRECALL_EMBEDDER_MODEL (--embedder-model) is not set")
+	}
+	client, err := remote.NewOpenAI(s.openAI())
+	if err != nil {
+		return fmt.Errorf("PGRECALL_EMBEDDER_... (--embedder-...): %w", err)
+	}
+	client.Close()
+	return nil
+}
+
+func (s embedderSettings) openAI() remote.OpenAIConfig {
+	return remote.OpenAIConfig{
+		BaseURL: s.URL, Key: s.Key, Model: s.Model, Dimensions: int(s.Dimensions), MaxTokens: int(s.MaxTokens),
+		QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix,
+		BatchSize: int(s.BatchSize), Concurrency: int(s.Concurrency), Timeout: time.Duration(s.Timeout),
+	}
+}
+
+// indexSettings say what an embedding index is for.
+type indexSettings struct {
+	Model          string    `name:"model" required:"" env:"PGRECALL_MODEL" help:"The name of the model that it has vectors of."`
+	Dimensions     number    `name:"dimensions" required:"" env:"PGRECALL_DIMENSIONS" help:"Their length, up to 4000."`
+	Graph          graphName `name:"graph" env:"PGRECALL_GRAPH" default:"large" help:"Which vectors the HNSW graph has: large (of resources of more than 5000), all or none."`
+	M              number    `name:"hnsw-m" env:"PGRECALL_HNSW_M" default:"16" help:"Links of a vector in the graph, 2 to 100."`
+	EfConstruction number    `name:"hnsw-ef-construction" env:"PGRECALL_HNSW_EF_CONSTRUCTION" default:"64" help:"Candidates for these links, twice as many up to 1000."`
+}
+
+// forceSettings let a command do what it would refuse.
+type forceSettings struct {
+	Force bool `name:"force" env:"PGRECALL_FORCE" help:"Do it although something speaks against it."`
 }
 
 // limitSettings bound what serve takes.
@@ -174,14 +227,27 @@ type embedderName string
 // The embedders.
 const (
 	embedderStatic embedderName = "static"
+	embedderOpenAI embedderName = "openai"
 	embedderNone   embedderName = "none"
 )
 
 // UnmarshalText reads the name of an embedder.
 func (n *embedderName) UnmarshalText(text []byte) error {
 	*n = embedderName(text)
-	if *n != embedderStatic && *n != embedderNone {
-		return errors.New("want static or none")
+	if *n != embedderStatic && *n != embedderOpenAI && *n != embedderNone {
+		return errors.New("want static, openai or none")
+	}
+	return nil
+}
+
+// graphName says which vectors a graph has.
+type graphName string
+
+// UnmarshalText reads which vectors a graph has.
+func (n *graphName) UnmarshalText(text []byte) error {
+	*n = graphName(text)
+	if graph := recall.Graph(text); graph != recall.GraphLarge && graph != recall.GraphAll && graph != recall.GraphNone {
+		return errors.New("want large, all or none")
 	}
 	return nil
 }

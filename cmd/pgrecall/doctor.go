@@ -16,14 +16,16 @@ type doctorCommand struct {
 	outputSettings   `embed:""`
 }
 
-// Validate refuses a missing or malformed database URL.
-func (c *doctorCommand) Validate() error { return c.validate() }
+// Validate refuses settings that do not go together.
+func (c *doctorCommand) Validate() error {
+	return errors.Join(c.databaseSettings.validate(), c.embedderSettings.validate())
+}
 
 // Run prints every check, and fails if one of them did.
 func (c *doctorCommand) Run(ctx context.Context, term terminal) error {
 	checks := db.Diagnose(ctx, c.DatabaseURL)
 	if checks[0].Verdict != db.Failed { // else there is no connection
-		checks = append(checks, c.checkEmbedder(ctx))
+		checks = append(checks, c.checkEmbedder(ctx, term))
 	}
 	fit := true
 	var text strings.Builder
@@ -45,12 +47,11 @@ func (c *doctorCommand) Run(ctx context.Context, term terminal) error {
 }
 
 // checkEmbedder looks whether the live index is for the embedder's vectors.
-func (c *doctorCommand) checkEmbedder(ctx context.Context) db.Check {
+func (c *doctorCommand) checkEmbedder(ctx context.Context, term terminal) db.Check {
 	result := db.Check{Name: "embedder", Verdict: db.Passed, Message: string(c.Embedder)}
-	pool, err := db.Open(ctx, db.Config{URL: c.DatabaseURL, MaxConns: 1})
+	embedder, options, err := c.open()
 	if err == nil {
-		defer pool.Close()
-		err = c.check(ctx, c.memory(pool, recall.DefaultLimits()))
+		err = c.withMemory(ctx, options, func(m *recall.Memory) error { return c.check(ctx, m, embedder, term.log) })
 	}
 	if err != nil {
 		result.Verdict, result.Message = db.Failed, err.Error()

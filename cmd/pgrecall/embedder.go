@@ -2,33 +2,51 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-
-	"github.com/jackc/pgx/v5/pgxpool"
+	"io"
 
 	"github.com/pgrecall/pgrecall/recall"
 	"github.com/pgrecall/pgrecall/recall/embed"
+	"github.com/pgrecall/pgrecall/recall/embed/remote"
 )
 
-// memory gives a memory with the embedder.
-func (s embedderSettings) memory(pool *pgxpool.Pool, limits recall.Limits) *recall.Memory {
-	if s.Embedder == embedderNone {
-		return recall.New(pool, limits)
+// open gives the embedder and how a memory has it: nil for none.
+func (s embedderSettings) open() (embed.Embedder, []recall.Option, error) {
+	switch s.Embedder {
+	case embedderNone:
+		return nil, nil, nil
+	case embedderOpenAI:
+		client, err := remote.NewOpenAI(s.openAI())
+		return client, []recall.Option{recall.WithRemoteEmbedder(client)}, err
+	default:
+		return embed.Static{}, []recall.Option{recall.WithEmbedder(embed.Static{})}, nil
 	}
-	return recall.New(pool, limits, recall.WithEmbedder(embed.Static{}))
 }
 
-// check fails unless the embedder works and the live index is for its vectors.
-func (s embedderSettings) check(ctx context.Context, memory *recall.Memory) error {
-	if s.Embedder == embedderNone {
+// check fails unless the embedder works and the live index is for its vectors. A
+// service that is out of reach for now is no failure, where its model is that of
+// the index: log hears of it.
+func (s embedderSettings) check(ctx context.Context, memory *recall.Memory, embedder embed.Embedder, log io.Writer) error {
+	if embedder == nil {
 		return nil
 	}
-	_, err := embed.Probe(ctx, embed.Static{})
-	if err == nil {
-		err = memory.CheckEmbedder(ctx)
+	live, err := memory.LiveIndex(ctx)
+	if client, ok := embedder.(*remote.OpenAI); ok && err == nil && live.Model == client.Model() {
+		client.Expect(live.Dimensions)
 	}
-	if err != nil {
-		return fmt.Errorf("PGRECALL_EMBEDDER (--embedder): %s: %w", s.Embedder, err)
+	if _, err := embed.Probe(ctx, embedder); err != nil {
+		if !errors.Is(err, embed.ErrUnavailable) || embedder.Dimensions() == 0 {
+			return s.wrong(err)
+		}
+		fmt.Fprintf(log, "pgrecall: %s; until it answers, messages wait for their vectors\n", err)
+	}
+	if err := memory.CheckEmbedder(ctx); err != nil {
+		return s.wrong(err)
 	}
 	return nil
+}
+
+func (s embedderSettings) wrong(err error) error {
+	return fmt.Errorf("PGRECALL_EMBEDDER (--embedder): %s: %w", s.Embedder, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pgrecall/pgrecall/db"
 	"github.com/pgrecall/pgrecall/eval"
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 type evalCommand struct {
@@ -23,7 +24,7 @@ type evalCommand struct {
 
 // Validate refuses settings that do not go together.
 func (c *evalCommand) Validate() error {
-	return errors.Join(c.databaseSettings.validate(), c.evalSettings.validate(c.Embedder))
+	return errors.Join(c.databaseSettings.validate(), c.embedderSettings.validate(), c.evalSettings.validate(c.Embedder))
 }
 
 // Run prints how much of the evidence each mode finds.
@@ -67,11 +68,21 @@ func (c *evalCommand) measure(ctx context.Context, address string, set eval.Set,
 		return eval.Report{}, err
 	}
 	defer pool.Close()
-	memory := c.memory(pool, recall.DefaultLimits())
-	if err := c.check(ctx, memory); err != nil {
+	embedder, options, err := c.open()
+	if err != nil {
 		return eval.Report{}, err
 	}
-	if err := eval.Load(ctx, memory, set, progress); err != nil {
+	memory := recall.New(pool, recall.DefaultLimits(), options...)
+	if c.Embedder == embedderOpenAI {
+		err = createLive(ctx, memory, embedder)
+	}
+	if err == nil {
+		err = eval.Load(ctx, memory, set, progress)
+	}
+	if c.Embedder == embedderOpenAI && err == nil {
+		_, err = memory.BackfillIndex(ctx, evalIndex, recall.Progress(progress))
+	}
+	if err != nil {
 		return eval.Report{}, err
 	}
 	// What autovacuum does in time to a database in service.
@@ -79,6 +90,20 @@ func (c *evalCommand) measure(ctx context.Context, address string, set eval.Set,
 		return eval.Report{}, err
 	}
 	return eval.Ask(ctx, memory, set, eval.Options{Modes: c.Modes, K: int(c.K), Progress: progress})
+}
+
+const evalIndex = "eval"
+
+// createLive makes an index for the vectors of an embedder the live one.
+func createLive(ctx context.Context, memory *recall.Memory, embedder embed.Embedder) error {
+	dimensions, err := embed.Probe(ctx, embedder)
+	if err != nil {
+		return err
+	}
+	if _, err := memory.CreateIndex(ctx, recall.NewIndex{Name: evalIndex, Model: embedder.Model(), Dimensions: dimensions}); err != nil {
+		return err
+	}
+	return memory.CutOver(ctx, evalIndex, false)
 }
 
 func evalTable(report eval.Report) string {

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/pgrecall/pgrecall/db"
+	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/embed"
+	"github.com/pgrecall/pgrecall/recall/jobs"
 	"github.com/pgrecall/pgrecall/server"
 )
 
@@ -32,7 +35,7 @@ type serveCommand struct {
 
 // Validate refuses settings that do not go together.
 func (c *serveCommand) Validate() error {
-	return errors.Join(c.databaseSettings.validate(), c.listenSettings.validate())
+	return errors.Join(c.databaseSettings.validate(), c.listenSettings.validate(), c.embedderSettings.validate())
 }
 
 // Run serves until the context ends.
@@ -52,8 +55,12 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		return err
 	}
 	defer pool.Close()
-	memory := c.memory(pool, c.limits())
-	if err := c.check(ctx, memory); err != nil {
+	embedder, options, err := c.open()
+	if err != nil {
+		return err
+	}
+	memory := recall.New(pool, c.limits(), options...)
+	if err := c.check(ctx, memory, embedder, term.log); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Addr))
@@ -66,8 +73,12 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		JSONDepth:      int(c.MaxJSONDepth),
 		RequestTimeout: requestTime,
 	})
+	stopWorkers, err := c.startWorkers(ctx, logger, embedder, options)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	c.announce(term, listener.Addr())
-	return serve(ctx, listener, &http.Server{
+	err = serve(ctx, listener, &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       headerTimeout + requestTime,
@@ -75,7 +86,52 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}, requestTime)
+	return errors.Join(err, stopWorkers())
 }
+
+// workerConnections are for the jobs alone, so that requests do not wait for them:
+// one listens, and each of the workers needs one now and then.
+const workerConnections = 6
+
+// startWorkers works on jobs beside the requests, and gives what stops it, with as
+// much grace as a request has.
+func (c *serveCommand) startWorkers(
+	ctx context.Context, logger *slog.Logger, embedder embed.Embedder, options []recall.Option,
+) (stop func() error, err error) {
+	requestTime := time.Duration(c.MaxRequestTime)
+	pool, err := db.Open(ctx, db.Config{URL: c.DatabaseURL, MaxConns: workerConnections, LockTimeout: requestTime})
+	if err != nil {
+		return nil, err
+	}
+	memory := recall.New(pool, c.limits(), options...)
+	config := jobs.Config{
+		Pool:         pool,
+		Logger:       logger,
+		EmbedTimeout: embedBudgets * time.Duration(c.Timeout),
+		Tries:        int(c.Tries),
+		Promote: func(ctx context.Context) error {
+			return memory.Promote(ctx, "", func(string, int, int) {})
+		},
+	}
+	if embedder != nil {
+		config.Embed, config.Model, config.Dimensions = memory.EmbedMessages, embedder.Model(), embedder.Dimensions()
+	}
+	workers, err := jobs.Start(context.WithoutCancel(ctx), config)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return func() error {
+		defer pool.Close()
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
+		defer cancel()
+		return workers.Stop(stopping)
+	}, nil
+}
+
+// embedBudgets is the time of a job in times of a request to the embedder: a
+// request and a probe, of three attempts each, and some more for storing.
+const embedBudgets = 8
 
 // prepareSchema migrates where that is asked for, and else refuses a schema that
 // lacks what the statements need.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -77,6 +78,7 @@ type migrator struct{}
 
 func (migrator) Hash() (string, error) {
 	hash := sha256.New()
+	fmt.Fprintln(hash, db.Names())
 	err := fs.WalkDir(db.Migrations, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

@@ -43,6 +43,7 @@ DECLARE
     ids          text[];
     similarities double precision[];
     of_graph     bigint;
+    in_graph     boolean := false; -- whether the graph has any of the scope
 BEGIN
     SELECT format_type(a.atttypid, a.atttypmod) INTO STRICT vector_type
     FROM pg_attribute AS a
@@ -75,6 +76,11 @@ BEGIN
     END IF;
 
     IF scope_size > exact_limit AND passing_size > exact_limit THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM recall.%I AS e WHERE e.%I = $1 AND e.in_graph)', index_table, scope_column)
+        INTO in_graph
+        USING scope_id;
+    END IF;
+    IF in_graph THEN
         PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true);
         PERFORM set_config('hnsw.ef_search', least(1000, greatest(100, 4 * wanted))::text, true);
         PERFORM set_config('hnsw.max_scan_tuples', '100000', true);

@@ -19,8 +19,11 @@
 --   words + .1 * max(0, .5 + z) * n / (n + 8) - .05 where ..., with z the
 --   similarity in standard deviations from the mean of 200 vectors of the scope
 --   and n = lexemes(m).
--- query_vector NULL leaves the vectors out. index_name empty means the live index.
--- Error PR404: there is no such index, or its vectors have other dimensions.
+-- query_vector, of the model query_model, NULL leaves the vectors out. index_name
+-- empty means the live index or, where that is of another model, the one of this
+-- model that was live last: after a cut-over, servers of the old model go on with
+-- the old index. Error PR404: there is no such index, or its vectors are of another
+-- model or have other dimensions.
 --
 -- A part of the question in double quotes must occur as a phrase. A hit passes
 -- the filters (message_passes) and has a similarity of at least threshold (NULL:
@@ -37,6 +40,7 @@ CREATE OR REPLACE FUNCTION recall.search_positions(
     search_mode text,
     question text,
     query_vector vector,
+    query_model text,
     index_name text,
     top_k integer,
     threshold double precision,
@@ -80,10 +84,14 @@ BEGIN
         SELECT sum(t.message_count) INTO scope_size FROM recall.threads AS t WHERE t.resource_id = of_resource_id;
     END IF;
     scope_size := coalesce(scope_size, 0);
-    SELECT i.* INTO used FROM recall.embedding_indexes AS i
-    WHERE (index_name = '' AND i.state = 'live') OR i.name = index_name;
-    IF used.id IS NULL OR vector_dims(query_vector) <> used.dimensions THEN
-        RAISE EXCEPTION 'no embedding index "%" of % dimensions', index_name, vector_dims(query_vector)
+    SELECT i.* INTO used
+    FROM recall.embedding_indexes AS i
+    WHERE CASE WHEN index_name <> '' THEN i.name = index_name ELSE i.state = 'live' OR (i.state = 'retired' AND query_vector IS NOT NULL) END
+        AND (query_vector IS NULL OR (i.model = query_model AND i.dimensions = vector_dims(query_vector)))
+    ORDER BY i.state = 'live' DESC, i.live_at DESC
+    LIMIT 1;
+    IF used.id IS NULL THEN
+        RAISE EXCEPTION 'no embedding index "%" of the model "%" with % dimensions', index_name, query_model, vector_dims(query_vector)
             USING ERRCODE = 'PR404';
     END IF;
 

@@ -133,6 +133,12 @@ SELECT c.id, c.thread_id, c.resource_id, c.role, c.type, c.content, c.created_at
 FROM changed AS c
 ORDER BY c.n;
 
+-- name: MessageListContents :many
+-- What given messages say, in any order; those that are gone are missing.
+SELECT m.id, m.role, m.content
+FROM unnest(@ids::text[]) AS i (id)
+CROSS JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m;
+
 -- name: MessageDeleteMany :one
 -- Removes messages, of one owner or (where empty) of any, and counts them. The
 -- caller holds the locks of the threads.

@@ -84,6 +84,7 @@ hit AS MATERIALIZED (
         @search_mode::text,
         @question::text,
         sqlc.narg('query_vector')::vector,
+        @query_model::text,
         @index_name::text,
         @top_k::integer,
         sqlc.narg('threshold')::float8,

@@ -3,7 +3,8 @@
 // [Static] runs in the process and needs nothing. The package remote asks any
 // service with OpenAI's /v1/embeddings. No embedder at all is a nil [Embedder].
 // [Cache] keeps the vectors of questions, [Chunks] cuts texts that are too long
-// for one vector, [Probe] asks an embedder for its dimensions.
+// for one vector, [Probe] asks an embedder for its dimensions, [EmbedEach] finds
+// the texts that a service cannot embed.
 //
 // What every embedder keeps:
 //

@@ -14,7 +14,8 @@ var (
 	// (5xx) or too slow. Try again, not before [Error.RetryAfter].
 	ErrUnavailable = errors.New("the embedding service is unavailable")
 	// ErrRejected means these texts: the service answered 400, 413 or 422, most
-	// often since one of them is too long. Fewer or shorter texts may pass.
+	// often since one of them is too long. Fewer or shorter texts may pass. Of
+	// a text that fails alone, [EmbedEach] says this after any answer.
 	ErrRejected = errors.New("the embedding service rejected the texts")
 	// ErrSettings means any text: the service answered 401, 403, 404 or another
 	// 4xx, since the key, the model or the URL is wrong.

@@ -20,6 +20,7 @@ type Stub struct {
 	mu       sync.Mutex
 	key      string
 	marker   string
+	marked   Failure   // of requests with a text that holds marker
 	failures []Failure // of the next requests
 	always   *Failure  // of every request after these
 	hold     *Hold
@@ -69,9 +70,14 @@ func (s *Stub) RequireKey(key string) {
 
 // RejectTexts answers 400 to requests with a text that holds marker; "" ends it.
 func (s *Stub) RejectTexts(marker string) {
+	s.FailTexts(marker, Status(http.StatusBadRequest))
+}
+
+// FailTexts makes requests with a text that holds marker fail; "" ends it.
+func (s *Stub) FailTexts(marker string, failure Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.marker = marker
+	s.marker, s.marked = marker, failure
 }
 
 // FailNext makes the next requests fail, one each, after those that are to
@@ -210,9 +216,9 @@ func (s *Stub) failure(r *http.Request, texts []string) *Failure {
 	if s.always != nil {
 		return s.always
 	}
-	marked := func(text string) bool { return strings.Contains(text, s.marker) }
-	if s.marker != "" && slices.ContainsFunc(texts, marked) {
-		return ptr(Status(http.StatusBadRequest))
+	holds := func(text string) bool { return strings.Contains(text, s.marker) }
+	if s.marker != "" && slices.ContainsFunc(texts, holds) {
+		return ptr(s.marked)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/pgrecall/pgrecall/recall/embed"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 // OpenAI embeds texts through a service with OpenAI's /v1/embeddings.
@@ -25,7 +26,7 @@ type OpenAI struct {
 	// The requests under way. Queries have their own slots: somebody waits for
 	// them, and a backfill must not be in their way.
 	querySlots, documentSlots chan struct{}
-	// dimensions is 0 until it is configured or the first reply has told.
+	// dimensions is 0 until the configuration, Expect or the first reply tells.
 	dimensions atomic.Int64
 }
 
@@ -75,8 +76,14 @@ func (e *OpenAI) Close() { e.transport.CloseIdleConnections() }
 // Model is the configured name.
 func (e *OpenAI) Model() string { return e.config.Model }
 
-// Dimensions is what was configured, else 0 until the first reply.
+// Dimensions is what was configured or expected, else 0 until the first reply.
 func (e *OpenAI) Dimensions() int { return int(e.dimensions.Load()) }
+
+// Expect says what dimensions the vectors must have where the configuration
+// does not: those of the index that they go into. Replies are held to them, but
+// the service is not asked for them, which not every service understands. Once
+// the dimensions are known it has no effect.
+func (e *OpenAI) Expect(dimensions int) { e.dimensions.CompareAndSwap(0, int64(dimensions)) }
 
 // MaxTokens is what was configured.
 func (e *OpenAI) MaxTokens() int { return e.config.MaxTokens }

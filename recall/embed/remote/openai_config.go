@@ -19,7 +19,7 @@ type OpenAIConfig struct {
 	// Model is required.
 	Model string
 	// Dimensions is asked of the service, 1 to 65,536. With 0 nothing is asked,
-	// and the first reply tells.
+	// and [OpenAI.Expect] or the first reply tells.
 	Dimensions int
 	// MaxTokens is how many tokens of a text the model reads, 0 when unknown.
 	MaxTokens int

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/pgrecall/pgrecall/recall/embed"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 // requestError says what a failed attempt means. The client's own error stays

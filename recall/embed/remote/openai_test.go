@@ -129,6 +129,33 @@ func TestOpenAILearnsItsDimensions(t *testing.T) {
 	assert.Equal(t, dimensions, e.Dimensions())
 }
 
+func TestOpenAIHoldsRepliesToTheExpectedDimensions(t *testing.T) {
+	t.Parallel()
+	stub, e := connect(t, nil)
+	e.Expect(dimensions)
+	assert.Equal(t, dimensions, e.Dimensions())
+	stub.FailNext(embedtest.WrongDimensions)
+	_, err := e.Embed(t.Context(), []string{"a"}, embed.Document)
+	require.ErrorIs(t, err, embed.ErrReply)
+	_, err = e.Embed(t.Context(), []string{"a"}, embed.Document)
+	require.NoError(t, err)
+	assert.Equal(t, []int{0, 0}, stub.SentDimensions(), "asked of the service")
+}
+
+func TestOpenAIExpectsNothingElseOnceItKnows(t *testing.T) {
+	t.Parallel()
+	_, configured := connect(t, func(c *remote.OpenAIConfig) { c.Dimensions = 4 })
+	_, learnt := connect(t, nil)
+	for _, e := range []*remote.OpenAI{configured, learnt} {
+		known, err := embed.Probe(t.Context(), e)
+		require.NoError(t, err)
+		e.Expect(known + 1)
+		assert.Equal(t, known, e.Dimensions())
+		_, err = e.Embed(t.Context(), []string{"a"}, embed.Document)
+		require.NoError(t, err)
+	}
+}
+
 func TestOpenAINormalises(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]string{"long": "3,4", "huge": "3e300,4e300", "tiny": "3e-320,4e-320"} {

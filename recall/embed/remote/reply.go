@@ -3,8 +3,9 @@ package remote
 import (
 	"bytes"
 	"encoding/json"
-	"github.com/pgrecall/pgrecall/recall/embed"
 	"math"
+
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 // reply is what is read of an answer to /v1/embeddings.

@@ -3,9 +3,10 @@ package remote
 import (
 	"context"
 	"errors"
-	"github.com/pgrecall/pgrecall/recall/embed"
 	"math/rand/v2"
 	"time"
+
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 // retried calls call up to attempts times while it fails with embed.ErrUnavailable.

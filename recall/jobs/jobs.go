@@ -1,0 +1,85 @@
+// Package jobs does after a request what need not be done within it, by River:
+// it embeds messages with a remote embedder, and keeps large resources in the
+// graphs of the embedding indexes.
+//
+// What it keeps:
+//
+//   - A job is inserted in the transaction of the write that makes it due, so that
+//     neither is there without the other.
+//   - A job survives the death of the process that works on it, at any point.
+//   - A service that is out of reach costs a job nothing but time. A job is dead,
+//     which stays visible until it is tried again, once what it is about has been
+//     refused so often as the configuration says.
+package jobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+)
+
+// schema is where River's tables are.
+const schema = "recall"
+
+// maintenance is the queue of the jobs that nobody waits for; the statement
+// JobBacklog leaves it out.
+const maintenance = "maintenance"
+
+// EmbedBatch is the most messages of one job: few enough to be embedded in the
+// time that a job has, and lost to a kill at once.
+const EmbedBatch = 32
+
+// attempts is the most that River starts a job, which is not what kills it: a
+// worker decides that, since River counts the kills of the process as well.
+const attempts = 30_000
+
+// Embed is a job that gives messages of one resource their vectors.
+type Embed struct {
+	ResourceID string   `json:"resourceId"`
+	MessageIDs []string `json:"messageIds"`
+}
+
+// Kind names the job to River.
+func (Embed) Kind() string { return "embed" }
+
+// promote is a job that looks for what an index's graph should have.
+type promote struct{}
+
+// Kind names the job to River.
+func (promote) Kind() string { return "promote" }
+
+// Queue takes jobs. It is safe for concurrent use.
+type Queue struct{ client *river.Client[pgx.Tx] }
+
+// NewQueue gives a queue, which has no connection of its own.
+func NewQueue() *Queue {
+	client, err := river.NewClient(riverpgxv5.New(nil), &river.Config{Schema: schema, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err) // of a configuration that is wrong
+	}
+	return &Queue{client: client}
+}
+
+// InsertEmbed inserts jobs for the embedders of a model, in tx.
+func (q *Queue) InsertEmbed(ctx context.Context, tx pgx.Tx, model string, dimensions int, jobs []Embed) error {
+	options := &river.InsertOpts{Queue: QueueOf(model, dimensions), MaxAttempts: attempts}
+	params := make([]river.InsertManyParams, len(jobs))
+	for i, job := range jobs {
+		params[i] = river.InsertManyParams{Args: job, InsertOpts: options}
+	}
+	_, err := q.client.InsertManyFastTx(ctx, tx, params)
+	return err
+}
+
+// QueueOf names the queue of the jobs for the embedders of a model: what one model
+// embeds is of no use to the index of another.
+func QueueOf(model string, dimensions int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", model, dimensions))
+	return "embed_" + hex.EncodeToString(sum[:8])
+}

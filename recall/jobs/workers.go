@@ -1,0 +1,205 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/pgrecall/pgrecall/recall/embed"
+)
+
+// Config says what [Start] works on. Zeros take the defaults named.
+type Config struct {
+	// Pool is for the workers alone: one of its connections listens all the time.
+	Pool *pgxpool.Pool
+	// Logger hears of jobs that fail; nil means [slog.Default].
+	Logger *slog.Logger
+	// Embed gives messages their vectors, those that are still there and lack them.
+	// It returns a [*Rejected] where some cannot be embedded, and any other error
+	// where that is nothing about the messages. nil leaves such jobs alone.
+	Embed func(ctx context.Context, messageIDs []string) error
+	// Model and Dimensions say whose jobs Embed is for.
+	Model      string
+	Dimensions int
+	// EmbedTimeout bounds a call of Embed; a minute when 0. The jobs of a process
+	// that was killed are taken up again after half as long once more.
+	EmbedTimeout time.Duration
+	// Tries is how often a message that is rejected is tried; 5 when 0.
+	Tries int
+	// Promote puts vectors into the graphs that should have them.
+	Promote func(ctx context.Context) error
+	// PromoteEvery is the time between two calls of Promote; 10 minutes when 0.
+	PromoteEvery time.Duration
+}
+
+// The defaults of a [Config].
+const (
+	DefaultTries        = 5
+	defaultEmbedTimeout = time.Minute
+	defaultPromoteEvery = 10 * time.Minute
+)
+
+const (
+	// embedWorkers is how many jobs a process embeds at once.
+	embedWorkers = 4
+	// promoteTimeout bounds a run of Promote, which goes on with the next one.
+	promoteTimeout = time.Hour
+	// keepCompleted is how long what was done is kept for people to look at.
+	keepCompleted = time.Hour
+)
+
+// Rejected is the failure of messages that the service can embed others beside.
+type Rejected struct {
+	MessageIDs []string
+	// Cause is what became of the first.
+	Cause error
+}
+
+// Error says how many, and why.
+func (e *Rejected) Error() string {
+	return fmt.Sprintf("%d of the messages cannot be embedded: %s", len(e.MessageIDs), e.Cause)
+}
+
+// Unwrap gives the cause.
+func (e *Rejected) Unwrap() error { return e.Cause }
+
+// Workers work on jobs until they are stopped.
+type Workers struct{ client *river.Client[pgx.Tx] }
+
+// Start starts workers. They end with ctx, or by [Workers.Stop].
+func Start(ctx context.Context, config Config) (*Workers, error) {
+	timeout := cmp.Or(config.EmbedTimeout, defaultEmbedTimeout)
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &embedWorker{embed: config.Embed, tries: cmp.Or(config.Tries, DefaultTries)})
+	river.AddWorker(workers, &promoteWorker{promote: config.Promote})
+	queues := map[string]river.QueueConfig{maintenance: {MaxWorkers: 1}}
+	if config.Embed != nil {
+		queues[QueueOf(config.Model, config.Dimensions)] = river.QueueConfig{MaxWorkers: embedWorkers}
+	}
+	client, err := river.NewClient(riverpgxv5.New(config.Pool), &river.Config{
+		Schema:                      schema,
+		Logger:                      cmp.Or(config.Logger, slog.Default()),
+		Workers:                     workers,
+		Queues:                      queues,
+		RetryPolicy:                 retryPolicy{},
+		JobTimeout:                  timeout,
+		RescueStuckJobsAfter:        timeout * 3 / 2,
+		CompletedJobRetentionPeriod: keepCompleted,
+		CancelledJobRetentionPeriod: -1, // the dead stay
+		DiscardedJobRetentionPeriod: -1,
+		ReindexerIndexNames:         []string{}, // REINDEX is for the tables' owner alone
+		PeriodicJobs: []*river.PeriodicJob{
+			river.NewPeriodicJob(river.PeriodicInterval(cmp.Or(config.PromoteEvery, defaultPromoteEvery)), newPromote,
+				&river.PeriodicJobOpts{RunOnStart: true}),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Workers{client: client}, client.Start(ctx)
+}
+
+// Stop takes no new jobs, and waits for those that run until ctx ends; what runs
+// then is interrupted, and taken up again later.
+func (w *Workers) Stop(ctx context.Context) error {
+	err := w.client.Stop(ctx)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return w.client.StopAndCancel(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+func newPromote() (river.JobArgs, *river.InsertOpts) {
+	return promote{}, &river.InsertOpts{
+		Queue: maintenance,
+		// Of the time that one takes, the others would only wait.
+		UniqueOpts: river.UniqueOpts{ByState: []rivertype.JobState{
+			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
+			rivertype.JobStateRunning, rivertype.JobStateScheduled,
+		}},
+	}
+}
+
+type promoteWorker struct {
+	river.WorkerDefaults[promote]
+	promote func(context.Context) error
+}
+
+func (w *promoteWorker) Timeout(*river.Job[promote]) time.Duration { return promoteTimeout }
+
+func (w *promoteWorker) Work(ctx context.Context, _ *river.Job[promote]) error { return w.promote(ctx) }
+
+type embedWorker struct {
+	river.WorkerDefaults[Embed]
+	embed func(context.Context, []string) error
+	tries int
+}
+
+// Work gives the messages of a job their vectors. What it rejects is tried again,
+// and with it no message that has its vectors by now.
+func (w *embedWorker) Work(ctx context.Context, job *river.Job[Embed]) error {
+	err := w.embed(ctx, job.Args.MessageIDs)
+	var rejected *Rejected
+	switch {
+	case err == nil || errors.Is(ctx.Err(), context.Canceled): // done, or the process stops
+		return err
+	case !errors.As(err, &rejected):
+		return river.JobSnooze(patience(job.JobRow, err))
+	case triesOf(job.JobRow) >= w.tries:
+		return river.JobCancel(err)
+	default:
+		return err
+	}
+}
+
+// marks are what River notes of a job's past.
+type marks struct {
+	Snoozes int `json:"snoozes"`
+	Rescues int `json:"river:rescue_count"`
+}
+
+func marksOf(job *rivertype.JobRow) (m marks) {
+	if json.Unmarshal(job.Metadata, &m) != nil {
+		return marks{}
+	}
+	return m
+}
+
+// triesOf counts the starts of a job, the one under way included, but for those
+// that ended with their process.
+func triesOf(job *rivertype.JobRow) int { return job.Attempt - marksOf(job).Rescues }
+
+const maxPatience = time.Minute
+
+// patience is how long to leave alone what is out of reach: longer each time, up to
+// a minute, and not less than it asked for.
+func patience(job *rivertype.JobRow, err error) time.Duration {
+	wait := min(maxPatience, time.Second<<min(marksOf(job).Snoozes, 6))
+	var failed *embed.Error
+	if errors.As(err, &failed) {
+		return max(wait, failed.RetryAfter)
+	}
+	return wait
+}
+
+// retryPolicy is River's own, the number of tries to the fourth power in seconds,
+// of our count of tries.
+type retryPolicy struct{}
+
+const maxRetryWait = time.Hour
+
+// NextRetry says when a job that failed is tried again.
+func (retryPolicy) NextRetry(job *rivertype.JobRow) time.Time {
+	tries := time.Duration(min(max(triesOf(job), 1), 10))
+	return time.Now().Add(min(maxRetryWait, tries*tries*tries*tries*time.Second))
+}
