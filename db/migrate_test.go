@@ -157,6 +157,7 @@ func TestStatusOfADatabaseThatIsBehindNamesWhatIsMissing(t *testing.T) {
 // serverGrants is all that a role needs to serve a schema that another migrates.
 const serverGrants = `
 	GRANT USAGE ON SCHEMA recall TO %[1]s;
+	GRANT USAGE ON ALL SEQUENCES IN SCHEMA recall TO %[1]s;
 	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA recall TO %[1]s`
 
 func TestTheServerWorksUnderARoleThatCannotCreateAnything(t *testing.T) {

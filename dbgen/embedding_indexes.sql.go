@@ -279,6 +279,17 @@ func (q *Queries) EmbeddingIndexLockMany(ctx context.Context, db DBTX) ([]Recall
 	return items, nil
 }
 
+const embeddingIndexLockTables = `-- name: EmbeddingIndexLockTables :exec
+LOCK TABLE recall.threads, recall.messages IN ACCESS EXCLUSIVE MODE
+`
+
+// Keeps writers out of the tables that an index's table refers to, in the order in
+// which writers take them, so that making or dropping it cannot deadlock with them.
+func (q *Queries) EmbeddingIndexLockTables(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingIndexLockTables)
+	return err
+}
+
 const embeddingIndexSetState = `-- name: EmbeddingIndexSetState :exec
 UPDATE recall.embedding_indexes AS i
 SET state = $1::text,

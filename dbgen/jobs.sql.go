@@ -18,7 +18,7 @@ SELECT
         SELECT count(*)
         FROM (
             SELECT FROM recall.river_job AS j
-            WHERE j.state IN ('cancelled', 'discarded') AND j.finalized_at IS NOT NULL
+            WHERE j.state IN ('cancelled', 'discarded') AND j.finalized_at IS NOT NULL AND j.queue <> 'maintenance'
             LIMIT 10001
         ) AS d
     )::bigint AS dead
@@ -52,17 +52,29 @@ func (q *Queries) JobBacklog(ctx context.Context, db DBTX) (JobBacklogRow, error
 	return i, err
 }
 
-const jobCountDead = `-- name: JobCountDead :one
+const jobCountGivenUp = `-- name: JobCountGivenUp :one
 SELECT count(*)
-FROM recall.river_job AS j
-WHERE j.state IN ('cancelled', 'discarded')
-    AND j.finalized_at IS NOT NULL
-    AND j.args -> 'messageIds' ?| $1::text[]
+FROM unnest($1::text[]) AS i (message_id)
+CROSS JOIN LATERAL (SELECT jsonb_build_object('messageIds', jsonb_build_array(i.message_id)) AS args) AS n
+WHERE EXISTS (
+        SELECT FROM recall.river_job AS j
+        WHERE j.args @> n.args AND j.queue = $2::text AND j.state IN ('cancelled', 'discarded')
+    )
+    AND NOT EXISTS (
+        SELECT FROM recall.river_job AS j
+        WHERE j.args @> n.args AND j.queue = $2::text AND j.finalized_at IS NULL
+    )
 `
 
-// Counts the dead jobs of given messages.
-func (q *Queries) JobCountDead(ctx context.Context, db DBTX, messageIds []string) (int64, error) {
-	row := db.QueryRow(ctx, jobCountDead, messageIds)
+type JobCountGivenUpParams struct {
+	MessageIds []string
+	Queue      string
+}
+
+// Counts those of given messages that have a dead job of a queue and no other one
+// that is not done. river_job_args_index.
+func (q *Queries) JobCountGivenUp(ctx context.Context, db DBTX, arg JobCountGivenUpParams) (int64, error) {
+	row := db.QueryRow(ctx, jobCountGivenUp, arg.MessageIds, arg.Queue)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -154,6 +166,7 @@ WITH retried AS (
         metadata = j.metadata - 'river:rescue_count'
     WHERE j.state IN ('cancelled', 'discarded')
         AND j.finalized_at IS NOT NULL
+        AND j.queue <> 'maintenance'
         AND (cardinality($1::bigint[]) = 0 OR j.id = ANY ($1::bigint[]))
     RETURNING j.id
 )

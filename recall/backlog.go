@@ -26,7 +26,7 @@ func (m *Memory) Backlog(ctx context.Context) (Backlog, error) {
 	row, err := m.queries.JobBacklog(ctx, m.pool)
 	return Backlog{
 		Waiting: row.Waiting, Oldest: time.Duration(row.OldestSeconds * float64(time.Second)), Dead: row.Dead,
-	}, databaseError(err)
+	}, schemaError(err)
 }
 
 // JobState says how far a job is.
@@ -90,8 +90,12 @@ func (m *Memory) Jobs(ctx context.Context, in JobListing) ([]Job, error) {
 		if err := json.Unmarshal(row.Args, &args); err != nil {
 			return nil, err
 		}
+		state := jobStates[row.State]
+		if state == JobWaiting && row.LastError != "" { // River makes it available before its time
+			state = JobRetrying
+		}
 		list[i] = Job{
-			ID: row.ID, Kind: row.Kind, State: jobStates[row.State], ResourceID: args.ResourceID, MessageIDs: args.MessageIDs,
+			ID: row.ID, Kind: row.Kind, State: state, ResourceID: args.ResourceID, MessageIDs: args.MessageIDs,
 			CreatedAt: row.CreatedAt.UTC(), NextTryAt: row.ScheduledAt.UTC(), LastError: row.LastError,
 		}
 	}
@@ -163,8 +167,10 @@ func (m *Memory) embedded(ctx context.Context, ids []string) (bool, error) {
 	for i, message := range lacking {
 		left[i] = message.id
 	}
-	dead, err := m.queries.JobCountDead(ctx, m.pool, left)
-	if err == nil && dead > 0 {
+	givenUp, err := m.queries.JobCountGivenUp(ctx, m.pool, dbgen.JobCountGivenUpParams{
+		MessageIds: left, Queue: jobs.QueueOf(m.embedder.Model(), m.embedder.Dimensions()),
+	})
+	if err == nil && givenUp > 0 {
 		return false, errGivenUp
 	}
 	return false, databaseError(err)

@@ -121,6 +121,9 @@ func (m *Memory) CreateIndex(ctx context.Context, in NewIndex) (Index, error) {
 	}
 	var row dbgen.RecallEmbeddingIndex
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
+		if err := m.queries.EmbeddingIndexLockTables(ctx, tx); err != nil {
+			return err
+		}
 		row, err = m.queries.EmbeddingIndexCreate(ctx, tx, dbgen.EmbeddingIndexCreateParams{
 			Name: in.Name, Model: in.Model, Dimensions: int32(in.Dimensions), LengthPrior: in.LengthPrior, Graph: string(in.Graph),
 			HnswM: int32(in.HNSWM), HnswEfConstruction: int32(in.HNSWEfConstruction),
@@ -218,6 +221,9 @@ func (m *Memory) DropIndex(ctx context.Context, name string, force bool) error {
 		}
 		if before := lastRetired(indexes); !force && before != nil && before.Name == name {
 			return errorf(CodeConflict, "The embedding index %q is the one that a roll-back would make live again", name)
+		}
+		if err := m.queries.EmbeddingIndexLockTables(ctx, tx); err != nil {
+			return err
 		}
 		if err := m.queries.EmbeddingIndexDropTable(ctx, tx, name); err != nil {
 			return err

@@ -73,14 +73,19 @@ func (m *Memory) HasEmbedder() bool { return m.embedder != nil }
 // tables.
 func (m *Memory) Ready(ctx context.Context) error {
 	_, err := m.queries.ThreadGet(ctx, m.pool, "")
-	switch {
-	case isNoRows(err):
+	if isNoRows(err) {
 		return nil
-	case isSchemaMissing(err):
-		return &Error{Code: CodeUnavailable, Message: "The schema is missing or behind: run pgrecall migrate up", cause: err}
-	default:
-		return databaseError(err)
 	}
+	return schemaError(err)
+}
+
+// schemaError is databaseError for those who ask whether the database has the
+// tables.
+func schemaError(err error) error {
+	if isSchemaMissing(err) {
+		return &Error{Code: CodeUnavailable, Message: "The schema is missing or behind: run pgrecall migrate up", cause: err}
+	}
+	return databaseError(err)
 }
 
 // txAttempts bounds how often a transaction is run when PostgreSQL ends it to

@@ -18,6 +18,7 @@ const (
 	constraintMessagesPkey = "messages_pkey"
 	constraintThreadSeqKey = "messages_thread_id_seq_key"
 	constraintThreadFkey   = "messages_thread_id_resource_id_fkey"
+	constraintIndexNameKey = "embedding_indexes_name_key"
 )
 
 // SQLSTATEs, from PostgreSQL's appendix A.
@@ -69,6 +70,8 @@ func serverError(err *pgconn.PgError) error {
 		return wrap(CodeConflict, "A thread with this id exists already")
 	case err.Code == stateUniqueViolation && err.ConstraintName == constraintMessagesPkey:
 		return wrap(CodeConflict, "A message with this id exists already")
+	case err.Code == stateUniqueViolation && err.ConstraintName == constraintIndexNameKey:
+		return wrap(CodeConflict, "An embedding index with this name exists already")
 	case err.Code == stateForeignKeyViolation && err.ConstraintName == constraintThreadFkey:
 		return wrap(CodeNotFound, "Thread not found")
 	case err.Code == stateNoEmbeddingIndex:

@@ -83,6 +83,13 @@ func TestViolationsAreErrorsOfTheCaller(t *testing.T) {
 			CREATE TRIGGER stray BEFORE INSERT ON recall.messages FOR EACH ROW EXECUTE FUNCTION recall.stray()`, recall.CodeNotFound,
 			func(m memory) error { return saved(m, recall.NewMessage{ID: "new"}) },
 		},
+		"embedding_indexes_name_key": {
+			`SELECT 1`, recall.CodeConflict,
+			func(m memory) error {
+				_, err := m.CreateIndex(ctx, recall.NewIndex{Name: "potion-base-8M", Model: "m", Dimensions: 3})
+				return err
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +102,7 @@ func TestViolationsAreErrorsOfTheCaller(t *testing.T) {
 			m.requireIdle(t)
 		})
 	}
-	covered := []string{"threads_pkey", "messages_pkey", "messages_thread_id_seq_key", "messages_thread_id_resource_id_fkey"}
+	covered := []string{"threads_pkey", "messages_pkey", "messages_thread_id_seq_key", "messages_thread_id_resource_id_fkey", "embedding_indexes_name_key"}
 	require.ElementsMatch(t, covered, constraintNames(t), "each is provoked here")
 }
 

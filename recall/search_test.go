@@ -467,13 +467,22 @@ func (c crowded) withoutGraph(t must, do func()) {
 func (c crowded) fill(t must, user string, n int, pull float64, inGraph bool) {
 	_, err := c.pool.Exec(ctx, `
 		INSERT INTO recall.threads (id, resource_id, message_count, last_seq, created_at, updated_at)
-		VALUES ($1, $1, $2, $2, now(), now())`, user, n)
+		VALUES ($1, $1, 0, 0, now(), now())`, user)
 	require.NoError(t, err)
-	_, err = c.pool.Exec(ctx, `
+	c.add(t, user, n, pull, inGraph)
+}
+
+// add saves n messages more.
+func (c crowded) add(t must, user string, n int, pull float64, inGraph bool) {
+	var first int
+	c.scan(t, `
+		UPDATE recall.threads SET message_count = message_count + $2, last_seq = last_seq + $2 WHERE id = $1
+		RETURNING last_seq - $2 + 1`, []any{user, n}, &first)
+	_, err := c.pool.Exec(ctx, `
 		INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at)
 		SELECT $1 || i, $1, $1, i, 'user', jsonb_build_object('format', 2, 'parts', '[]'::jsonb, 'content', 'note', 'metadata', jsonb_build_object('n', i)),
 			now() + i * interval '1 second', now()
-		FROM generate_series(1, $2::integer) AS i`, user, n)
+		FROM generate_series($2, $3::integer) AS i`, user, first, first+n-1)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(uint64(n), 0))
 	vectors := make([]string, n)
@@ -484,7 +493,7 @@ func (c crowded) fill(t must, user string, n int, pull float64, inGraph bool) {
 	}
 	_, err = c.pool.Exec(ctx, `
 		INSERT INTO recall.`+c.table+` (message_id, chunk, thread_id, resource_id, text_hash, embedding, in_graph)
-		SELECT $1 || i, 0, $1, $1, '', l2_normalize(v::vector), $3 FROM unnest($2::text[]) WITH ORDINALITY AS v (v, i)`, user, vectors, inGraph)
+		SELECT $1 || $4 - 1 + i, 0, $1, $1, '', l2_normalize(v::vector), $3 FROM unnest($2::text[]) WITH ORDINALITY AS v (v, i)`, user, vectors, inGraph, first)
 	require.NoError(t, err)
 }
 

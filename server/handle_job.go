@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/strictjson"
 )
 
 // listJobs gives the jobs that are not done: the dead where they are asked for,
@@ -42,14 +43,14 @@ func (a api) retryJobs(c echo.Context) error {
 		return err
 	}
 	body.only("ids")
+	elements := body.array("ids")
+	if elements != nil && len(elements) == 0 {
+		f.add("ids", "must not be empty; without it all dead jobs are retried")
+	}
 	var ids []int64
-	if body.has("ids") {
-		for i, text := range body.texts("ids") {
-			ids = append(ids, f.readJobID(indexed("ids", i), text))
-		}
-		if len(ids) == 0 {
-			f.add("ids", "must not be empty; without it all dead jobs are retried")
-		}
+	for i, element := range elements {
+		text, _ := strictjson.Text(element)
+		ids = append(ids, f.readJobID(indexed("ids", i), text))
 	}
 	if err := f.err(); err != nil {
 		return err
@@ -64,11 +65,11 @@ func (a api) retryJobs(c echo.Context) error {
 // readJobID reads the id of a job: a positive integer, as text since JSON's numbers
 // end sooner.
 func (f *faults) readJobID(path, text string) int64 {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		f.add(path, "want the id of a job")
+	id, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || id == 0 {
+		f.add(path, "want the id of a job, a string of digits")
 	}
-	return id
+	return int64(id)
 }
 
 func appendJob(b []byte, j recall.Job) []byte {

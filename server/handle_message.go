@@ -15,10 +15,10 @@ import (
 func (a api) saveMessages(c echo.Context) error {
 	q := a.readQuery(c)
 	wait := q.values.Has("wait")
-	if wait && q.text("wait") != "embedded" {
+	switch {
+	case wait && q.text("wait") != "embedded":
 		q.faults.add("wait", "want embedded")
-	}
-	if wait && !a.memory.HasEmbedder() {
+	case wait && !a.memory.HasEmbedder():
 		q.faults.add("wait", "needs an embedder, and this server has none")
 	}
 	if err := q.faults.err(); err != nil {

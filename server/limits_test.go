@@ -77,6 +77,12 @@ func TestLimitsAreExact(t *testing.T) {
 		}},
 		{"perPage", limits.PerPage, func(n int) (string, string, string) { return page("perPage", strconv.Itoa(n)) }},
 		{"page", limits.Page, func(n int) (string, string, string) { return page("page", strconv.Itoa(n)) }},
+		{"perPage", limits.PerPage, func(n int) (string, string, string) {
+			return http.MethodGet, "/api/memory/jobs?perPage=" + strconv.Itoa(n), ""
+		}},
+		{"ids", 1000, func(n int) (string, string, string) {
+			return http.MethodPost, "/api/memory/jobs/retry", `{"ids":[` + list(n, func(i int) string { return `"` + strconv.Itoa(i+1) + `"` }) + `]}`
+		}},
 		{"include", limits.IncludeItems, func(n int) (string, string, string) {
 			return page("include", "["+list(n, func(int) string { return `{"id":"m1"}` })+"]")
 		}},

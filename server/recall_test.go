@@ -112,7 +112,7 @@ func TestExplainSaysWhyAMessageIsThere(t *testing.T) {
 	s := filled(t)
 	answer := must(t, s, http.MethodPost, "/api/memory/recall",
 		`{"threadId":"t","explain":true,"include":[{"id":"m5","withPreviousMessages":1}]}`)
-	unknown := map[string]any{"mode": nil, "plan": nil, "visited": nil, "pending": nil}
+	unknown := map[string]any{"mode": nil, "plan": nil, "visited": nil, "pending": nil, "backlogSeconds": nil}
 	if got := answer["explain"]; !reflect.DeepEqual(got, unknown) {
 		t.Errorf("the answer's explain is %v, want %v", got, unknown)
 	}

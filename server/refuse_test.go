@@ -11,6 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/server"
 )
 
@@ -199,6 +201,7 @@ func TestRoutesNameEveryBadFieldOfABody(t *testing.T) {
 		update  = "PATCH /api/memory/messages"
 		remove  = "POST /api/memory/messages/delete"
 		ask     = "POST /api/memory/recall"
+		retry   = "POST /api/memory/jobs/retry"
 	)
 	e := detached(small())
 	for _, test := range []struct {
@@ -269,6 +272,11 @@ func TestRoutesNameEveryBadFieldOfABody(t *testing.T) {
 		{ask, `{"threadId":"t","vectorSearchString":"q","threadConfig":{"semanticRecall":{"scope":"world","mode":"magic"}}}`, "threadConfig.semanticRecall.scope threadConfig.semanticRecall.mode vectorSearchString"},
 		{ask, `{"threadId":"t","threadConfig":7}`, "threadConfig"},
 		{ask, `{"threadId":"t","threadConfig":{"lastMessages":-3}}`, "threadConfig.lastMessages"},
+		{retry, `{"id":"1"}`, "id"},
+		{retry, `{"ids":[]}`, "ids"},
+		{retry, `{"ids":null}`, "ids"},
+		{retry, `{"ids":"1"}`, "ids"},
+		{retry, `{"ids":["1","0","-1","+1","1.5","x","","9223372036854775808",1,null]}`, "ids.1 ids.2 ids.3 ids.4 ids.5 ids.6 ids.7 ids.8 ids.9"},
 	} {
 		method, path, _ := strings.Cut(test.route, " ")
 		got := send(e, request(method, path, test.body))
@@ -288,6 +296,7 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		threads  = "/api/memory/threads"
 		messages = "/api/memory/threads/t/messages"
 		search   = "/api/memory/search"
+		jobs     = "/api/memory/jobs"
 	)
 	e := detached(small())
 	for _, test := range []struct {
@@ -357,6 +366,17 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		{search, "memoryConfig", `{"semanticRecall":{"topK":201}}`, 400, "memoryConfig.semanticRecall.topK"},
 		{search, "memoryConfig", `{"semanticRecall":{"mode":"magic"}}`, 400, "memoryConfig.semanticRecall.mode"},
 		{search, "memoryConfig", `{"semanticRecall":{"messageRange":{"before":-1}}}`, 400, "memoryConfig.semanticRecall.messageRange.before"},
+		{jobs, "dead", "1", 400, "dead"},
+		{jobs, "dead", "", 400, "dead"},
+		{jobs, "before", "", 400, "before"},
+		{jobs, "before", "0", 400, "before"},
+		{jobs, "before", "-1", 400, "before"},
+		{jobs, "before", "+1", 400, "before"},
+		{jobs, "before", "9223372036854775808", 400, "before"},
+		{jobs, "perPage", "0", 400, "perPage"},
+		{jobs, "perPage", "-1", 400, "perPage"},
+		{jobs, "perPage", "false", 400, "perPage"},
+		{jobs, "perPage", "1001", 400, "perPage"},
 	} {
 		values := url.Values{}
 		if test.path == search {
@@ -367,6 +387,27 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		got := send(e, request(http.MethodGet, target, ""))
 		if p := got.problem(t); got.status != test.status || !slices.Contains(p.fields(), test.field) {
 			t.Errorf("%s %s=%q: %d %s, want %d naming %q", test.path, test.name, test.value, got.status, got.body, test.status, test.field)
+		}
+	}
+}
+
+func TestASaveCannotWaitForAnythingElseNorWithoutAnEmbedder(t *testing.T) {
+	t.Parallel()
+	static := server.New(recall.New(nil, recall.DefaultLimits(), recall.WithEmbedder(embed.Static{})), small())
+	for _, test := range []struct {
+		e     *echo.Echo
+		query string
+	}{
+		{detached(small()), "wait=embedded"},
+		{detached(small()), "wait=saved"},
+		{static, "wait="},
+		{static, "wait=true"},
+		{static, "wait=Embedded"},
+		{static, "wait=embedded&wait=embedded"},
+	} {
+		got := send(test.e, request(http.MethodPost, "/api/memory/save-messages?"+test.query, validBodies["POST /api/memory/save-messages"]))
+		if got.status != 400 || !slices.Equal(got.problem(t).fields(), []string{"wait"}) {
+			t.Errorf("%s: %d %s, want 400 naming wait", test.query, got.status, got.body)
 		}
 	}
 }
@@ -394,6 +435,7 @@ func TestUnknownRoutesAndMethodsAreJSON(t *testing.T) {
 		{http.MethodGet, "/api/memory/threads//messages", 404},
 		{http.MethodPut, "/api/memory/threads", 405},
 		{http.MethodGet, "/api/memory/recall", 405},
+		{http.MethodGet, "/api/memory/jobs/retry", 405},
 	} {
 		got := send(e, request(test.method, test.path, ""))
 		_ = got.problem(t)

@@ -98,7 +98,7 @@ func TestHitsAreAddedToThePageWithTheirContext(t *testing.T) {
 		t.Errorf("total %v, degraded %v", answer["total"], answer["degraded"])
 	}
 	explain := answer["explain"].(map[string]any)
-	if explain["mode"] != "hybrid" || explain["plan"] != "exact" || explain["visited"] != 11.0 || explain["pending"] != 0.0 {
+	if explain["mode"] != "hybrid" || explain["plan"] != "exact" || explain["visited"] != 11.0 || explain["pending"] != 0.0 || explain["backlogSeconds"] != 0.0 {
 		t.Errorf("explain is %v", explain)
 	}
 	context := answer["messages"].([]any)[1].(map[string]any)["explain"].(map[string]any)

@@ -23,6 +23,7 @@ var validBodies = map[string]string{
 	"PATCH /api/memory/messages":                  `{"messages":[{"id":"m","role":"user"}]}`,
 	"POST /api/memory/messages/delete":            `{"messageIds":"m"}`,
 	"POST /api/memory/recall":                     `{"threadId":"t"}`,
+	"POST /api/memory/jobs/retry":                 `{}`,
 }
 
 // validQueries holds for each route with required parameters some that its checks

@@ -171,7 +171,7 @@ func (c *indexCutoverCommand) Run(ctx context.Context, term terminal) error {
 		if err := m.CutOver(ctx, c.Name, c.Force); err != nil {
 			return err
 		}
-		text := fmt.Sprintf("%s is live. Start the servers with its embedder; until then they search the index of theirs.", c.Name)
+		text := fmt.Sprintf("%s is live. Now start the servers with its embedder; until then they search the index of theirs.", c.Name)
 		return c.print(term, text, map[string]any{"live": c.Name})
 	})
 }

@@ -93,7 +93,7 @@ func TestServeMigratesAnswersAndStops(t *testing.T) {
 	if !strings.Contains(text, "curl -s "+base+"/api/memory/threads") || !strings.Contains(text, "no credentials") {
 		t.Errorf("serve announces %q", text)
 	}
-	if got := get(t, base+"/readyz"); got != `{"status":"ready"}` {
+	if got := get(t, base+"/readyz"); got != `{"status":"ready","backlog":{"waiting":0,"oldestSeconds":0,"dead":0}}` {
 		t.Errorf("/readyz: %s", got)
 	}
 	if got := get(t, base+"/healthz"); got != `{"status":"ok"}` {

@@ -87,3 +87,8 @@ ORDER BY i.id, g.resource_id;
 SELECT recall.promote_embeddings(i, @resource_id::text, @max_rows::integer)::bigint AS promoted
 FROM recall.embedding_indexes AS i
 WHERE i.name = @name::text;
+
+-- name: EmbeddingIndexLockTables :exec
+-- Keeps writers out of the tables that an index's table refers to, in the order in
+-- which writers take them, so that making or dropping it cannot deadlock with them.
+LOCK TABLE recall.threads, recall.messages IN ACCESS EXCLUSIVE MODE;

@@ -9,7 +9,7 @@ SELECT
         SELECT count(*)
         FROM (
             SELECT FROM recall.river_job AS j
-            WHERE j.state IN ('cancelled', 'discarded') AND j.finalized_at IS NOT NULL
+            WHERE j.state IN ('cancelled', 'discarded') AND j.finalized_at IS NOT NULL AND j.queue <> 'maintenance'
             LIMIT 10001
         ) AS d
     )::bigint AS dead
@@ -56,6 +56,7 @@ WITH retried AS (
         metadata = j.metadata - 'river:rescue_count'
     WHERE j.state IN ('cancelled', 'discarded')
         AND j.finalized_at IS NOT NULL
+        AND j.queue <> 'maintenance'
         AND (cardinality(@ids::bigint[]) = 0 OR j.id = ANY (@ids::bigint[]))
     RETURNING j.id
 )
@@ -66,10 +67,17 @@ SELECT count(*) FROM retried;
 DELETE FROM recall.river_job AS j
 WHERE j.queue = @queue::text;
 
--- name: JobCountDead :one
--- Counts the dead jobs of given messages.
+-- name: JobCountGivenUp :one
+-- Counts those of given messages that have a dead job of a queue and no other one
+-- that is not done. river_job_args_index.
 SELECT count(*)
-FROM recall.river_job AS j
-WHERE j.state IN ('cancelled', 'discarded')
-    AND j.finalized_at IS NOT NULL
-    AND j.args -> 'messageIds' ?| @message_ids::text[];
+FROM unnest(@message_ids::text[]) AS i (message_id)
+CROSS JOIN LATERAL (SELECT jsonb_build_object('messageIds', jsonb_build_array(i.message_id)) AS args) AS n
+WHERE EXISTS (
+        SELECT FROM recall.river_job AS j
+        WHERE j.args @> n.args AND j.queue = @queue::text AND j.state IN ('cancelled', 'discarded')
+    )
+    AND NOT EXISTS (
+        SELECT FROM recall.river_job AS j
+        WHERE j.args @> n.args AND j.queue = @queue::text AND j.finalized_at IS NULL
+    );

@@ -81,14 +81,15 @@ func Start(ctx context.Context, config Config) (*Workers, error) {
 	timeout := cmp.Or(config.EmbedTimeout, defaultEmbedTimeout)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &embedWorker{embed: config.Embed, tries: cmp.Or(config.Tries, DefaultTries)})
-	river.AddWorker(workers, &promoteWorker{promote: config.Promote})
+	logger := cmp.Or(config.Logger, slog.Default())
+	river.AddWorker(workers, &promoteWorker{promote: config.Promote, logger: logger})
 	queues := map[string]river.QueueConfig{maintenance: {MaxWorkers: 1}}
 	if config.Embed != nil {
 		queues[QueueOf(config.Model, config.Dimensions)] = river.QueueConfig{MaxWorkers: embedWorkers}
 	}
 	client, err := river.NewClient(riverpgxv5.New(config.Pool), &river.Config{
 		Schema:                      schema,
-		Logger:                      cmp.Or(config.Logger, slog.Default()),
+		Logger:                      logger,
 		Workers:                     workers,
 		Queues:                      queues,
 		RetryPolicy:                 retryPolicy{},
@@ -133,11 +134,19 @@ func newPromote() (river.JobArgs, *river.InsertOpts) {
 type promoteWorker struct {
 	river.WorkerDefaults[promote]
 	promote func(context.Context) error
+	logger  *slog.Logger
 }
 
+// Timeout is longer than that of the jobs that somebody waits for.
 func (w *promoteWorker) Timeout(*river.Job[promote]) time.Duration { return promoteTimeout }
 
-func (w *promoteWorker) Work(ctx context.Context, _ *river.Job[promote]) error { return w.promote(ctx) }
+// Work never fails: the next one comes anyway, and goes on where this one was.
+func (w *promoteWorker) Work(ctx context.Context, _ *river.Job[promote]) error {
+	if err := w.promote(ctx); err != nil {
+		w.logger.WarnContext(ctx, "the graphs of embedding indexes stay behind", slog.String("error", err.Error()))
+	}
+	return nil
+}
 
 type embedWorker struct {
 	river.WorkerDefaults[Embed]

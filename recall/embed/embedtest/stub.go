@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Stub is a service with OpenAI's /v1/embeddings, for one test. Its vectors are
@@ -24,6 +25,7 @@ type Stub struct {
 	failures []Failure // of the next requests
 	always   *Failure  // of every request after these
 	hold     *Hold
+	slow     time.Duration
 	requests int
 	texts    []string
 	sent     []int
@@ -93,6 +95,13 @@ func (s *Stub) Fail(failure Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.always = &failure
+}
+
+// Slow makes every request take so long from now on.
+func (s *Stub) Slow(each time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = each
 }
 
 // Heal ends all failures.
@@ -176,11 +185,12 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 	writeItems(w, answer(body.Input, dimensions))
 }
 
-// wait waits for the hold to end, if there is one.
+// wait takes as long as it is to, and waits for the hold to end, if there is one.
 func (s *Stub) wait(r *http.Request) {
 	s.mu.Lock()
-	hold := s.hold
+	hold, slow := s.hold, s.slow
 	s.mu.Unlock()
+	time.Sleep(slow)
 	if hold == nil {
 		return
 	}
