@@ -8,11 +8,8 @@ import (
 	"github.com/pgrecall/pgrecall/dbgen"
 )
 
-// The page sizes of a request that gives none.
-const (
-	defaultRecallPerPage  = 10
-	defaultListingPerPage = 40
-)
+// defaultListingPerPage is the size of a listing's page where none is given.
+const defaultListingPerPage = 40
 
 // Recall gives messages, oldest first: by default the newest 10 of the thread,
 // and none but the included ones where Include is given without a page or
@@ -21,7 +18,10 @@ const (
 func (m *Memory) Recall(ctx context.Context, in Request) (Result, error) {
 	q := query{Request: in, newest: in.Direction != Ascending}
 	if in.PerPage == nil {
-		perPage := defaultRecallPerPage
+		perPage := defaultLastMessages
+		if in.LastMessages != nil {
+			perPage = *in.LastMessages
+		}
 		if len(in.Include) > 0 && in.Page == nil && in.Cursor == nil && !in.Filter.given() {
 			perPage = 0
 		}

@@ -22,8 +22,11 @@ type Request struct {
 	// ResourceID with a ThreadID must own the thread; alone it recalls over all
 	// threads of the resource.
 	ResourceID string
-	// PerPage is the page's size, [All] or 0 for none; nil means the default.
+	// PerPage is the page's size, [All] or 0 for none; nil means LastMessages, or
+	// none of a recall that includes messages and asks for no page or filter.
 	PerPage *int
+	// LastMessages is the configured size of a page; nil means 10.
+	LastMessages *int
 	// Page is zero-based. It excludes Cursor.
 	Page *int
 	// Cursor is a NextCursor of an earlier answer; nil or empty begins a walk.

@@ -99,6 +99,25 @@ func (m *Memory) checkSearch(c *checker, q *query) {
 		c.fail("vectorSearchString", "is required")
 	}
 	const at = "threadConfig.semanticRecall"
+	c.search(at, s)
+	if s.Scope == ScopeThread && q.ThreadID == "" {
+		c.fail(at+".scope", "needs a threadId to be thread")
+	}
+	if m.embedder == nil && s.Threshold != nil {
+		c.fail(at+".threshold", "is a similarity, and without an embedder there is none")
+	}
+	if m.embedder == nil && s.Mode != Lexical {
+		c.fail("vectorSearchString", "needs an embedder, and this server has none: only the mode lexical works")
+	}
+	if extra := c.predicate(at+".filter", s.Filter, nil); extra != anything {
+		q.hitPredicate = allOf([]string{"(" + extra + ")", "(" + q.predicate + ")"}, false)
+	} else if q.predicate != anything {
+		q.hitPredicate = q.predicate
+	}
+}
+
+// search checks how a question is to be searched for, and fills in the defaults.
+func (c *checker) search(at string, s *Search) {
 	if s.TopK == 0 {
 		s.TopK = defaultTopK
 	}
@@ -117,9 +136,6 @@ func (m *Memory) checkSearch(c *checker, q *query) {
 	default:
 		c.fail(at+".scope", "must be resource or thread")
 	}
-	if s.Scope == ScopeThread && q.ThreadID == "" {
-		c.fail(at+".scope", "needs a threadId to be thread")
-	}
 	switch s.Mode {
 	case "":
 		s.Mode = Hybrid
@@ -131,17 +147,6 @@ func (m *Memory) checkSearch(c *checker, q *query) {
 		c.fail(at+".threshold", "must be a finite number")
 	}
 	c.id(at+".indexName", s.IndexName)
-	if m.embedder == nil && s.Threshold != nil {
-		c.fail(at+".threshold", "is a similarity, and without an embedder there is none")
-	}
-	if m.embedder == nil && s.Mode != Lexical {
-		c.fail("vectorSearchString", "needs an embedder, and this server has none: only the mode lexical works")
-	}
-	if extra := c.predicate(at+".filter", s.Filter, nil); extra != anything {
-		q.hitPredicate = allOf([]string{"(" + extra + ")", "(" + q.predicate + ")"}, false)
-	} else if q.predicate != anything {
-		q.hitPredicate = q.predicate
-	}
 }
 
 // questionVector gives the question's vector; nil where it has none, or where the

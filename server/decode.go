@@ -156,21 +156,6 @@ func (f *faults) readCount(path, text string) *int {
 	return &n
 }
 
-// number reads a finite number; nil where there is none.
-func (o object) number(name string) *float64 {
-	raw := o.raw(name)
-	if raw == nil {
-		return nil
-	}
-	// The body's numbers have been found to be within float64.
-	value, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || kindOf(raw) != "a number" {
-		o.fault(name, "want a number, got "+kindOf(raw))
-		return nil
-	}
-	return &value
-}
-
 // flag reads a boolean; false where there is none.
 func (o object) flag(name string) bool { return o.flagOr(name, false) }
 

@@ -66,6 +66,14 @@ func (a api) recall(c echo.Context) error {
 	if err := f.err(); err != nil {
 		return err
 	}
+	config, err := a.configOf(c, body.text("agentId"), "threadConfig", body.raw("threadConfig"))
+	if err != nil {
+		return err
+	}
+	request.LastMessages, request.Search = config.LastMessages, config.SearchFor(body.text("vectorSearchString"))
+	if request.Search != nil {
+		request.Search.CountPending = request.Explain
+	}
 	result, err := a.memory.Recall(c.Request().Context(), request)
 	if err != nil {
 		return err
@@ -76,10 +84,10 @@ func (a api) recall(c echo.Context) error {
 func readRecallBody(body object) recall.Request {
 	body.only("agentId", "threadId", "resourceId", "perPage", "page", "cursor", "orderBy", "filter", "include",
 		"keepToolPairs", "includeTotal", "explain", "vectorSearchString", "threadConfig")
-	body.text("agentId")
-	config := body.object("threadConfig")
-	config.only("lastMessages", "semanticRecall", "workingMemory", "threads", "generateTitle")
-	request := recall.Request{
+	body.key("agentId")
+	body.text("vectorSearchString")
+	body.object("threadConfig")
+	return recall.Request{
 		ThreadID:      body.key("threadId"),
 		ResourceID:    body.key("resourceId"),
 		PerPage:       body.pageSize("perPage"),
@@ -88,76 +96,10 @@ func readRecallBody(body object) recall.Request {
 		Direction:     readOrderObject(body.object("orderBy")),
 		Filter:        readFilter(body.object("filter")),
 		Include:       readInclude(body.objects("include")),
-		Search:        readSearch(body.text("vectorSearchString"), config),
 		KeepToolPairs: body.flag("keepToolPairs"),
 		SkipTotal:     !body.flagOr("includeTotal", true),
 		Explain:       body.flag("explain"),
 	}
-	if request.Search != nil {
-		request.Search.CountPending = request.Explain
-	}
-	lastMessages := config.lastMessages()
-	// The memory's own default for a bare include stands against lastMessages.
-	bareInclude := len(request.Include) > 0 && request.Page == nil && request.Cursor == nil && !body.has("filter")
-	if request.PerPage == nil && !bareInclude {
-		request.PerPage = lastMessages
-	}
-	return request
-}
-
-// readSearch reads the search that a question asks for; nil without a question, or
-// where the configuration of the call switches semantic recall off.
-func readSearch(question string, config object) *recall.Search {
-	search := readSemanticRecall(config)
-	if question == "" || search == nil {
-		return nil
-	}
-	search.Question = question
-	return search
-}
-
-// readSemanticRecall reads how to search; nil where that is switched off.
-func readSemanticRecall(config object) *recall.Search {
-	const name = "semanticRecall"
-	search := &recall.Search{}
-	switch string(config.raw(name)) {
-	case "false":
-		return nil
-	case "", "true":
-		return search
-	}
-	o := config.object(name)
-	// indexConfig tunes stores whose index is built by the client.
-	o.only("topK", "messageRange", "scope", "threshold", "indexName", "filter", "mode", "indexConfig")
-	if topK := o.count("topK"); topK != nil {
-		search.TopK = *topK
-		if *topK == 0 {
-			o.fault("topK", "must be at least 1")
-		}
-	}
-	search.Before, search.After = readMessageRange(o)
-	search.Scope = recall.Scope(o.key("scope"))
-	search.Threshold = o.number("threshold")
-	search.IndexName = o.key("indexName")
-	search.Filter = o.values("filter")
-	search.Mode = recall.Mode(o.key("mode"))
-	return search
-}
-
-// readMessageRange reads the width of the context of hits: one number for both
-// sides, or one for each.
-func readMessageRange(o object) (before, after *int) {
-	const name = "messageRange"
-	if !o.has(name) {
-		return nil, nil
-	}
-	if kindOf(o.raw(name)) != "an object" {
-		width := o.count(name)
-		return width, width
-	}
-	sides := o.object(name)
-	sides.only("before", "after")
-	return sides.count("before"), sides.count("after")
 }
 
 // pageSize reads the size of a page, where false is everything; nil where there
@@ -177,15 +119,6 @@ func (o object) cursor() *string {
 		return nil
 	}
 	return o.textIfGiven("cursor")
-}
-
-// lastMessages reads a thread configuration's page size, where false is none.
-func (o object) lastMessages() *int {
-	const name = "lastMessages"
-	if string(o.raw(name)) == "false" {
-		return new(int)
-	}
-	return o.count(name)
 }
 
 func readFilter(o object) recall.Filter {

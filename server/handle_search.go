@@ -23,9 +23,15 @@ const (
 func (a api) search(c echo.Context) error {
 	q := a.readQuery(c)
 	request := readSearchQuery(q)
+	agent, ofCall := q.key("agentId"), q.json("memoryConfig")
 	if err := q.faults.err(); err != nil {
 		return err
 	}
+	config, err := a.configOf(c, agent, "memoryConfig", ofCall)
+	if err != nil {
+		return err
+	}
+	request.Search = searchFor(config, request.Search)
 	found, err := a.memory.Recall(c.Request().Context(), request)
 	if err != nil {
 		return inSearchTerms(err, q)
@@ -44,31 +50,31 @@ func readSearchQuery(q query) recall.Request {
 		ThreadID: q.key("threadId"), ResourceID: q.mustKey("resourceId"),
 		PerPage: &none, SkipTotal: true, Explain: true,
 	}
-	question := q.mustKey("searchQuery")
-	config := object{path: "memoryConfig", faults: q.faults}
-	if raw := q.json("memoryConfig"); raw != nil {
-		config = q.faults.readObject("memoryConfig", raw)
-	}
-	search := readSemanticRecall(config)
-	if search == nil { // a search is asked for all the same: by words
-		search = &recall.Search{Mode: recall.Lexical}
-	}
-	search.Question = question
+	request.Search = &recall.Search{Question: q.mustKey("searchQuery")}
 	if limit := q.count("limit"); limit != nil {
-		search.TopK = *limit
+		request.Search.TopK = *limit
 		if *limit == 0 {
 			q.faults.add("limit", "must be at least 1")
 		}
 	}
-	search.TopK = cmp.Or(search.TopK, searchLimit)
+	return request
+}
+
+// searchFor gives the search that a configuration makes of the one asked for.
+// Where it switches semantic recall off, it is one by words.
+func searchFor(config recall.Config, asked *recall.Search) *recall.Search {
+	search := config.SearchFor(asked.Question)
+	if search == nil {
+		search = &recall.Search{Question: asked.Question, Mode: recall.Lexical}
+	}
+	search.TopK = cmp.Or(asked.TopK, search.TopK, searchLimit)
 	for _, width := range []**int{&search.Before, &search.After} {
 		if *width == nil {
 			standard := searchContext
 			*width = &standard
 		}
 	}
-	request.Search = search
-	return request
+	return search
 }
 
 // inSearchTerms names the fields of a refusal as the parameters of a search are

@@ -37,7 +37,9 @@ func eachRoute(e *echo.Echo, id string, visit func(method, path string)) {
 	}
 }
 
-func takesBody(method string) bool { return method == http.MethodPost || method == http.MethodPatch }
+func takesBody(method string) bool {
+	return method == http.MethodPost || method == http.MethodPatch || method == http.MethodPut
+}
 
 func zipped(t *testing.T, text string) string {
 	t.Helper()

@@ -90,6 +90,10 @@ func (a api) register(e *echo.Echo) {
 	memory.POST("/recall", a.recall)
 	memory.GET("/search", a.search)
 
+	memory.GET("/status", a.status)
+	memory.GET("/config", a.getConfig)
+	memory.PUT("/config", a.putConfig)
+
 	memory.GET("/jobs", a.listJobs)
 	memory.POST("/jobs/retry", a.retryJobs)
 }

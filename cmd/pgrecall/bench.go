@@ -66,7 +66,7 @@ func benchTable(report bench.Report) string {
 	for _, r := range report.Operations {
 		fmt.Fprintf(table, "%.2f\t%.2f\t%.2f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%s\t  %s%s\n",
 			r.HTTP.P50, r.HTTP.P95, r.HTTP.P99, r.HTTP.PerSecond, r.SQL.P50, r.SQL.P95, r.SQL.P99, r.Ratio,
-			ratioTarget(r), r.Name, information(r.Information))
+			ratioTarget(r), r.Name, information(r.Information)+recalled(r))
 	}
 	if err := table.Flush(); err != nil {
 		panic(err) // a string takes everything
@@ -101,4 +101,12 @@ func information(i *bench.Information) string {
 		return fmt.Sprintf(" (%s %g ms %s here)", sign, i.Target, verdict)
 	}
 	return fmt.Sprintf(" (%.0f %s; %s %g %s here)", i.Measured, i.Unit, sign, i.Target, verdict)
+}
+
+// recalled words how much of what is nearest a search by meaning finds.
+func recalled(r bench.Result) string {
+	if r.CheckRecall == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (recall %.3f; >= %g)", r.Recall, r.CheckRecall)
 }

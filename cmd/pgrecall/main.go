@@ -25,6 +25,7 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Change or show the version of the database's schema."`
 	Doctor  doctorCommand  `cmd:"" help:"Look for what keeps a database from being fit for use."`
 	Index   indexCommand   `cmd:"" help:"Create, fill and change embedding indexes."`
+	Agent   agentCommand   `cmd:"" help:"Look at and change the stored configurations of agents."`
 	Jobs    jobsCommand    `cmd:"" help:"Look at what is done after requests, and try it again."`
 	Bench   benchCommand   `cmd:"" help:"Measure each operation over HTTP beside its bare SQL, in a database made and dropped for it."`
 	Eval    evalCommand    `cmd:"" help:"Measure how well questions find the messages that answer them, in a database made and dropped for it."`

@@ -1,0 +1,102 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/pgrecall/pgrecall/db/dbtest"
+	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/server"
+)
+
+const ofAgent = "/api/memory/config?agentId=agent"
+
+func TestAnAgentThatIsNotStoredHasTheDefaults(t *testing.T) {
+	t.Parallel()
+	const want = `{"config":{"generateTitle":false,"lastMessages":10,"observationalMemory":{"enabled":false},` +
+		`"semanticRecall":{"topK":4,"messageRange":1,"scope":"resource"},"workingMemory":{"enabled":false}}}`
+	s := attached(t)
+	for _, path := range []string{ofAgent, "/api/memory/config"} {
+		if got := call(t, s, http.MethodGet, path, ""); string(got.body) != want {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+	none := httptest.NewServer(server.New(recall.New(dbtest.New(t), recall.DefaultLimits()), quiet()))
+	defer none.Close()
+	var config struct{ Config map[string]any }
+	if err := json.Unmarshal(call(t, none, http.MethodGet, ofAgent, "").body, &config); err != nil || config.Config["semanticRecall"] != false {
+		t.Errorf("without an embedder: %v, %v", config, err)
+	}
+}
+
+func TestAConfigurationIsGivenBackAsItWasStored(t *testing.T) {
+	t.Parallel()
+	s := attached(t)
+	const stored = `{"config":{"generateTitle":{"model":"small"},"lastMessages":false,"observationalMemory":{"enabled":false},` +
+		`"retention":{"messages":{"maxAge":"30d"}},"semanticRecall":{"topK":5,"indexConfig":{"type":"hnsw"}},` +
+		`"workingMemory":{"scope":"thread","enabled":true,"schema":{"type":"object"}}}}`
+	for _, method := range []string{http.MethodPut, http.MethodGet} {
+		got := call(t, s, method, ofAgent, stored)
+		var want, have any
+		if json.Unmarshal([]byte(stored), &want) != nil || json.Unmarshal(got.body, &have) != nil {
+			t.Fatalf("%s: %s", method, got.body)
+		}
+		for _, difference := range differences("", want, have) {
+			t.Errorf("%s: %s", method, difference)
+		}
+	}
+}
+
+func TestAStoredConfigurationHoldsWhereACallSaysNothing(t *testing.T) {
+	t.Parallel()
+	s := attached(t)
+	say(t, s, "sam", "m", "One about tea", "Two about trains", "Three about whales", "Four about bread")
+	must(t, s, http.MethodPut, ofAgent, `{"config":{"lastMessages":2,"semanticRecall":{"topK":1,"messageRange":0,"mode":"lexical"}}}`)
+	for body, want := range map[string][]string{
+		`{"threadId":"m","agentId":"agent"}`:                                                                                       {"m3", "m4"},
+		`{"threadId":"m","agentId":"agent","perPage":1}`:                                                                           {"m4"},
+		`{"threadId":"m","agentId":"agent","threadConfig":{"lastMessages":3}}`:                                                     {"m2", "m3", "m4"},
+		`{"threadId":"m","agentId":"agent","include":[{"id":"m1"}]}`:                                                               {"m1"},
+		`{"threadId":"m","agentId":"agent","perPage":0,"vectorSearchString":"tea trains"}`:                                         {"m1"},
+		`{"threadId":"m","perPage":0,"vectorSearchString":"whales","threadConfig":{"semanticRecall":{"topK":1,"messageRange":1}}}`: {"m2", "m3", "m4"},
+		`{"threadId":"m","agentId":"agent","perPage":0,"vectorSearchString":"tea","threadConfig":{"semanticRecall":false}}`:        {},
+	} {
+		got := messageIDs(must(t, s, http.MethodPost, "/api/memory/recall", body))
+		if len(got) != len(want) || len(want) > 0 && got[0] != want[0] {
+			t.Errorf("%s gives %q, want %q", body, got, want)
+		}
+	}
+}
+
+func TestABadConfigurationIsRefusedByItsFields(t *testing.T) {
+	t.Parallel()
+	s := attached(t)
+	for config, field := range map[string]string{
+		`[]`:                                                         "config",
+		`{"lastMessage":1}`:                                          "config.lastMessage",
+		`{"lastMessages":-1}`:                                        "config.lastMessages",
+		`{"lastMessages":100000}`:                                    "config.lastMessages",
+		`{"semanticRecall":{"topK":100000}}`:                         "config.semanticRecall.topK",
+		`{"semanticRecall":{"scope":"all"}}`:                         "config.semanticRecall.scope",
+		`{"semanticRecall":{"filter":{"a":{}}}}`:                     "config.semanticRecall.filter.a",
+		`{"workingMemory":{"scope":"agent"}}`:                        "config.workingMemory.scope",
+		`{"workingMemory":{"template":"t","schema":{}}}`:             "config.workingMemory.schema",
+		`{"workingMemory":{"schema":{"type":"thing"}}}`:              "config.workingMemory.schema",
+		`{"workingMemory":{"schema":{"$ref":"http://example.org"}}}`: "config.workingMemory.schema",
+		`{"generateTitle":1}`:                                        "config.generateTitle",
+		`{"threads":{"generateTitle":{"model":""}}}`:                 "config.threads.generateTitle.model",
+		`{"retention":{"messages":{"maxAge":"soon"}}}`:               "config.retention.messages.maxAge",
+		`{"retention":{"threads":{"maxAge":"0d"}}}`:                  "config.retention.threads.maxAge",
+		`{"observationalMemory":{"enabled":true}}`:                   "config.observationalMemory",
+	} {
+		got := call(t, s, http.MethodPut, ofAgent, `{"config":`+config+`}`)
+		if p := got.problem(t); got.status != http.StatusBadRequest || len(p.fields()) != 1 || p.fields()[0] != field {
+			t.Errorf("%s: %d %s, want 400 naming %s", config, got.status, got.body, field)
+		}
+	}
+	if got := call(t, s, http.MethodGet, ofAgent, ""); len(got.body) == 0 || string(got.body) != string(call(t, s, http.MethodGet, "/api/memory/config", "").body) {
+		t.Errorf("something was stored: %s", got.body)
+	}
+}
