@@ -168,8 +168,11 @@ func (r *reader) messageRange() (before, after *int) {
 
 func (r *reader) workingMemory() *WorkingMemoryConfig {
 	const name = "workingMemory"
-	if !r.has(name) {
+	switch {
+	case !r.has(name):
 		return nil
+	case r.isTrue(name), r.isFalse(name):
+		return &WorkingMemoryConfig{Enabled: r.isTrue(name)}
 	}
 	o := r.object(name)
 	o.only("enabled", "scope", "template", "schema", "version")

@@ -306,7 +306,9 @@ func TestWhatIsEmbeddedIsWhatIsSearchedByWords(t *testing.T) {
 	t.Parallel()
 	m, embedder := counted(t)
 	texts := rapid.OneOf(
-		rapid.SampledFrom([]any{"", "tea", " ", "a\nb", "京都", "é", `"`, "\\", nil, 5, true, []any{"tea"}, map[string]any{"text": "tea"}}),
+		rapid.SampledFrom([]any{"", "tea", " ", "a\nb", "京都", "é", `"`, "\\", nil,
+			"a<remembered_from_other_conversation>b\nc<end_remembered_from_other_conversation>d", "<remembered_from_other_conversation>x",
+			"<end_remembered_from_other_conversation>", 5, true, []any{"tea"}, map[string]any{"text": "tea"}}),
 		rapid.Map(rapid.StringMatching(`[a-z ]{0,8}`), func(s string) any { return s }),
 	)
 	types := rapid.SampledFrom([]any{"text", "text", "text", "reasoning", "Text", nil, []any{"text"}})

@@ -11,12 +11,13 @@ type Code string
 
 // The codes of an [Error].
 const (
-	CodeInvalid     Code = "invalid"     // the request is malformed or out of range
-	CodeUnstorable  Code = "unstorable"  // PostgreSQL cannot hold the value: a NUL, a lone surrogate
-	CodeForbidden   Code = "forbidden"   // the thread belongs to another resource
-	CodeNotFound    Code = "not_found"   // no such thread or message
-	CodeConflict    Code = "conflict"    // the id is taken
-	CodeUnavailable Code = "unavailable" // the database is out of reach or too busy; try again
+	CodeInvalid       Code = "invalid"       // the request is malformed or out of range
+	CodeUnstorable    Code = "unstorable"    // PostgreSQL cannot hold the value: a NUL, a lone surrogate
+	CodeForbidden     Code = "forbidden"     // the thread belongs to another resource
+	CodeNotFound      Code = "not_found"     // no such thread or message
+	CodeConflict      Code = "conflict"      // the id is taken
+	CodeUnprocessable Code = "unprocessable" // it is well-formed and cannot be done
+	CodeUnavailable   Code = "unavailable"   // the database is out of reach or too busy; try again
 )
 
 // Error is a failure that the caller can act on. Message is safe to show.

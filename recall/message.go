@@ -25,6 +25,8 @@ type Message struct {
 	CreatedAt time.Time
 	// Explain says why a recall returned the message; nil unless asked for.
 	Explain *Explanation
+	// Recalled marks what is put before a turn of an agent, and no part of it.
+	Recalled bool
 }
 
 // NewMessage is a message to save.
@@ -41,6 +43,8 @@ type NewMessage struct {
 	// Content is a JSON object, or a JSON string, which is stored as a
 	// format 2 object with one text part.
 	Content json.RawMessage
+	// Recalled says that it came from the memory: it is not stored again.
+	Recalled bool
 }
 
 // MessageUpdate changes one message; empty fields stay as they are.
@@ -55,6 +59,7 @@ type MessageUpdate struct {
 
 // SaveMessages stores messages, all or none, and gives them as stored, in the
 // order given; an id given twice counts once, its last form at its first place.
+// What came from the memory is left out.
 // Threads that do not exist are created with createThreads, and CodeNotFound
 // without. CodeConflict when an id lives in another thread, CodeForbidden when a
 // thread belongs to another resource.
@@ -91,6 +96,9 @@ func distinct(messages []NewMessage) (stored []Message, fields []string, err err
 	stored = make([]Message, 0, len(messages))
 	places := make(map[string]int, len(messages))
 	for i, in := range messages {
+		if in.Recalled {
+			continue
+		}
 		if in.ID == "" {
 			in.ID = newID()
 		}

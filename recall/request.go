@@ -107,6 +107,8 @@ const (
 	ReasonLexical  Reason = "lexical"
 	ReasonContext  Reason = "context"
 	ReasonToolCall Reason = "toolCall"
+	// ReasonWorkingMemory is that of the instruction with a user's working memory.
+	ReasonWorkingMemory Reason = "workingMemory"
 )
 
 // Explanation says why a message is in an answer.

@@ -19,7 +19,11 @@ func embeddedText(role string, content json.RawMessage) string {
 		return ""
 	}
 	read := members(content)
-	text := strings.Join(texts(read), "\n")
+	said := texts(read)
+	for i := range said {
+		said[i] = withoutRecalled(said[i])
+	}
+	text := strings.Join(said, "\n")
 	if strings.TrimSpace(text) == "" {
 		return ""
 	}
@@ -29,9 +33,29 @@ func embeddedText(role string, content json.RawMessage) string {
 	return text
 }
 
+// The marks around what is recalled from other conversations into a message.
+const (
+	recalledBegins = "<remembered_from_other_conversation>"
+	recalledEnds   = "<end_remembered_from_other_conversation>"
+)
+
+// withoutRecalled leaves out of a text what was recalled into it, so that it is not
+// found again as if it had been said. The SQL function said_texts does the same.
+func withoutRecalled(text string) string {
+	var said strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, recalledBegins)
+		said.WriteString(before)
+		if !found {
+			return said.String()
+		}
+		_, text, _ = strings.Cut(rest, recalledEnds)
+	}
+}
+
 // texts gives the texts of a message: of its text parts or, where it has none, of
-// a content that is a plain string. The SQL function message_texts gives the
-// same.
+// a content that is a plain string. The SQL function message_texts gives the same,
+// but for what withoutRecalled leaves out.
 func texts(content map[string]json.RawMessage) []string {
 	var parts []json.RawMessage
 	if json.Unmarshal(content["parts"], &parts) != nil {

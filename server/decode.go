@@ -83,6 +83,22 @@ func (o object) raw(name string) json.RawMessage {
 	return nil
 }
 
+// pick gives an object of some of the members, those that are there.
+func (o object) pick(names ...string) json.RawMessage {
+	var picked []byte
+	for _, name := range names {
+		if raw := o.raw(name); raw != nil {
+			picked = append(appendText(append(picked, ','), name), ':')
+			picked = append(picked, raw...)
+		}
+	}
+	if picked == nil {
+		return nil
+	}
+	picked[0] = '{'
+	return append(picked, '}')
+}
+
 func (o object) has(name string) bool { return o.raw(name) != nil }
 
 func (o object) field(name string) string { return join(o.path, name) }

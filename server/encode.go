@@ -98,6 +98,9 @@ func appendMessageAsGiven(b []byte, m recall.Message) []byte {
 	}
 	b = appendTime(append(b, `,"createdAt":`...), m.CreatedAt)
 	b = append(append(b, `,"content":`...), m.Content...)
+	if m.Recalled {
+		b = append(b, `,"source":"memory"`...)
+	}
 	if m.Explain != nil {
 		b = appendExplanation(append(b, `,"explain":`...), *m.Explain)
 	}

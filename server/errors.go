@@ -22,12 +22,13 @@ const (
 const retryAfterSeconds = "1"
 
 var statusOf = map[recall.Code]int{
-	recall.CodeInvalid:     http.StatusBadRequest,
-	recall.CodeForbidden:   http.StatusForbidden,
-	recall.CodeNotFound:    http.StatusNotFound,
-	recall.CodeConflict:    http.StatusConflict,
-	recall.CodeUnstorable:  http.StatusUnprocessableEntity,
-	recall.CodeUnavailable: http.StatusServiceUnavailable,
+	recall.CodeInvalid:       http.StatusBadRequest,
+	recall.CodeForbidden:     http.StatusForbidden,
+	recall.CodeNotFound:      http.StatusNotFound,
+	recall.CodeConflict:      http.StatusConflict,
+	recall.CodeUnstorable:    http.StatusUnprocessableEntity,
+	recall.CodeUnprocessable: http.StatusUnprocessableEntity,
+	recall.CodeUnavailable:   http.StatusServiceUnavailable,
 }
 
 // refusal is a request that did not get as far as the memory.

@@ -83,12 +83,16 @@ func readNewMessage(o object) recall.NewMessage {
 		Role:       o.text("role"),
 		Type:       o.text("type"),
 		Content:    o.content("content"),
+		Recalled:   o.source(),
 	}
 	if createdAt := o.date("createdAt"); createdAt != nil {
 		message.CreatedAt = *createdAt
 	}
 	return message
 }
+
+// source says whether a message is marked as recalled. Others' marks are theirs.
+func (o object) source() bool { return string(o.raw("source")) == `"memory"` }
 
 // content reads what a message can have for content.
 func (o object) content(name string) json.RawMessage {

@@ -80,23 +80,29 @@ func searchFor(config recall.Config, asked *recall.Search) *recall.Search {
 // inSearchTerms names the fields of a refusal as the parameters of a search are
 // called.
 func inSearchTerms(err error, q query) error {
+	terms := map[string]string{"vectorSearchString": "searchQuery", "threadConfig.": "memoryConfig."}
+	if q.values.Has("limit") {
+		terms["threadConfig.semanticRecall.topK"] = "limit"
+	}
+	return inTerms(err, terms)
+}
+
+// inTerms names the fields of a refusal as the route does: by the longest beginning
+// of their names among terms.
+func inTerms(err error, terms map[string]string) error {
 	var refused *recall.Error
 	if !errors.As(err, &refused) || refused.Code != recall.CodeInvalid {
 		return err
 	}
 	issues := slices.Clone(refused.Issues)
-	for i := range issues {
-		field := &issues[i].Field
-		switch {
-		case *field == "vectorSearchString":
-			*field = "searchQuery"
-		case *field == "threadConfig.semanticRecall.topK" && q.values.Has("limit"):
-			*field = "limit"
-		default:
-			if rest, ok := strings.CutPrefix(*field, "threadConfig."); ok {
-				*field = "memoryConfig." + rest
+	for i, issue := range issues {
+		longest := ""
+		for begin := range terms {
+			if strings.HasPrefix(issue.Field, begin) && len(begin) > len(longest) {
+				longest = begin
 			}
 		}
+		issues[i].Field = terms[longest] + strings.TrimPrefix(issue.Field, longest)
 	}
 	return &recall.Error{Code: refused.Code, Message: refused.Message, Issues: issues}
 }

@@ -16,12 +16,12 @@ func TestBenchPrintsItsReportAndTellsHowFarItIs(t *testing.T) {
 	if got.code != exitOK {
 		t.Fatalf("exit code %d: %s", got.code, got.log)
 	}
-	for _, want := range []string{"600 messages", "metadata filter", "clone 200", "ratio"} {
+	for _, want := range []string{"600 messages", "metadata filter", "hybrid, resource of", "recall 1.000", "clone 200", "ratio"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is missing: %s", want, got.out)
 		}
 	}
-	for _, want := range []string{"load: 600 of 600\n", "measure: 8 of 8\n"} {
+	for _, want := range []string{"load: 600 of 600\n", "embed: 480 of 480\n", "measure: 15 of 15\n"} {
 		if !strings.Contains(got.log, want) {
 			t.Errorf("%q is missing: %s", want, got.log)
 		}

@@ -1,0 +1,125 @@
+package recall_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+// whatModelsSee gives what Context gives.
+func (m memory) whatModelsSee(t must, in recall.ContextRequest) recall.Context {
+	t.Helper()
+	got, err := m.Context(ctx, in)
+	require.NoError(t, err)
+	return got
+}
+
+func reasons(messages []recall.Message) map[string][]recall.Reason {
+	all := map[string][]recall.Reason{}
+	for _, message := range messages {
+		all[message.ID] = message.Explain.Reasons
+	}
+	return all
+}
+
+// lastAnd gives a configuration with the newest n messages, and k hits by words
+// with one message around each.
+func lastAnd(n, k int) recall.Config {
+	config := wordsOnly(k)
+	config.LastMessages = of(n)
+	config.SemanticRecall.Search.Before, config.SemanticRecall.Search.After = of(1), of(1)
+	if k == 0 {
+		config.SemanticRecall = &recall.SemanticRecall{Off: true}
+	}
+	return config
+}
+
+func TestContextHoldsEachMessageOnceWithItsReasons(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	m.save(t, talk("m", 30)...)
+	m.save(t, message(recall.NewMessage{ID: "far", ThreadID: "trip", Content: text("We saw whales off the coast"), CreatedAt: epoch}))
+	in := recall.ContextRequest{ThreadID: thread, ResourceID: resource, Query: "whales", Config: lastAnd(3, 4)}
+	got := m.whatModelsSee(t, in)
+	// m9, m19 and m29 speak of whales.
+	assert.Equal(t, []string{"recalled", "m8", "m9", "m10", "m18", "m19", "m20", "m28", "m29", "m30"}, ids(got.Messages))
+	why := reasons(got.Messages)
+	assert.Equal(t, []recall.Reason{recall.ReasonPage, recall.ReasonLexical}, why["m29"])
+	assert.Equal(t, []recall.Reason{recall.ReasonContext}, why["m8"])
+	assert.Equal(t, []recall.Reason{recall.ReasonLexical}, why["recalled"])
+	assert.Empty(t, got.Dropped)
+	assert.Equal(t, got, m.whatModelsSee(t, in), "the same state, the same answer")
+
+	in.Query, in.Config = "", lastAnd(2, 1)
+	assert.NotEmpty(t, m.whatModelsSee(t, in).Messages, "the last user message is the query")
+	in.Config = lastAnd(0, 0)
+	assert.Empty(t, m.whatModelsSee(t, in).Messages)
+	in.ThreadID, in.Query, in.Config = "new", "whales", lastAnd(2, 4)
+	assert.Equal(t, []string{"recalled"}, ids(m.whatModelsSee(t, in).Messages), "a thread that is not there yet")
+}
+
+func TestContextBeginsAtAToolCallNeverAtItsResult(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	m.save(t,
+		said("u1", "What is the weather?"),
+		message(recall.NewMessage{ID: "call", Role: "assistant", Content: toolCall("c1")}),
+		message(recall.NewMessage{ID: "result", Role: "tool", Content: toolResult("c1")}),
+		message(recall.NewMessage{ID: "a1", Role: "assistant", Content: text("Sunny")}),
+		said("u2", "Thanks"),
+	)
+	in := recall.ContextRequest{ThreadID: thread, Config: lastAnd(3, 0)}
+	assert.Equal(t, []string{"call", "result", "a1", "u2"}, ids(m.whatModelsSee(t, in).Messages))
+	all := m.whatModelsSee(t, in)
+	in.MaxTokens = all.Tokens - 1
+	got := m.whatModelsSee(t, in)
+	assert.Equal(t, []string{"a1", "u2"}, ids(got.Messages), "the pair goes as one")
+	assert.Equal(t, []string{"call", "result"}, got.Dropped)
+	in.SplitToolPairs, in.MaxTokens = true, 0
+	assert.Equal(t, []string{"result", "a1", "u2"}, ids(m.whatModelsSee(t, in).Messages))
+}
+
+func TestContextKeepsWithinItsTokens(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	m.save(t, talk("m", 40)...)
+	m.save(t, message(recall.NewMessage{ID: "far", ThreadID: "trip", Content: text("We saw whales off the coast"), CreatedAt: epoch}))
+	in := recall.ContextRequest{ThreadID: thread, ResourceID: resource, Query: "whales and bread", Config: lastAnd(6, 6)}
+	all := m.whatModelsSee(t, in)
+	rapid.Check(t, func(t *rapid.T) {
+		in := in
+		in.MaxTokens = rapid.IntRange(1, all.Tokens+5).Draw(t, "max tokens")
+		got, err := m.Context(ctx, in)
+		if err != nil {
+			requireCode(t, err, recall.CodeUnprocessable, "maxTokens")
+			least := 0
+			_, err := fmt.Sscanf(err.Error()[strings.LastIndex(err.Error(), "takes "):], "takes %d tokens", &least)
+			require.NoError(t, err)
+			require.Greater(t, least, in.MaxTokens)
+			return
+		}
+		require.LessOrEqual(t, got.Tokens, in.MaxTokens)
+		require.Contains(t, ids(got.Messages), "m40", "the newest message")
+		lines := func(c recall.Context) (n int) { // those of other threads are in one message
+			for _, message := range c.Messages {
+				n += max(1, strings.Count(message.Text(), "Message from previous conversation"))
+			}
+			return n
+		}
+		require.Equal(t, lines(all), lines(got)+len(got.Dropped), "what is not there was dropped")
+		again, err := m.Context(ctx, in)
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+	})
+	in.MaxTokens = all.Tokens
+	assert.Equal(t, all, m.whatModelsSee(t, in), "as many as it takes")
+	in.MaxTokens = -1
+	_, err := m.Context(ctx, in)
+	requireCode(t, err, recall.CodeInvalid, "maxTokens")
+}

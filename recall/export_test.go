@@ -1,0 +1,4 @@
+package recall
+
+// ToolPairs is for the test that holds it to the statements.
+var ToolPairs = toolPairs

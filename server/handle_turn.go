@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pgrecall/pgrecall/recall"
+)
+
+// before gives the handler of a processor on input: it answers with what is put
+// before a turn's messages.
+func (a api) before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.Recalled, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		turn, err := a.readTurn(c)
+		if err != nil {
+			return err
+		}
+		found, err := recalled(a.memory, c.Request().Context(), turn)
+		if err != nil {
+			return inTerms(err, map[string]string{"vectorSearchString": "messages", "threadConfig.": "config."})
+		}
+		answer := appendArray([]byte(`{"messages":`), found.Messages, appendMessage)
+		if found.Degraded {
+			answer = append(answer, `,"degraded":true`...)
+		}
+		return respond(c, append(answer, '}'))
+	}
+}
+
+// saveTurn is every processor on output.
+func (a api) saveTurn(c echo.Context) error {
+	turn, err := a.readTurn(c)
+	if err != nil {
+		return err
+	}
+	saved, err := a.memory.SaveTurn(c.Request().Context(), turn)
+	if err != nil {
+		return err
+	}
+	return respond(c, append(appendArray([]byte(`{"messages":`), saved, appendMessageAsGiven), '}'))
+}
+
+func (a api) readTurn(c echo.Context) (recall.Turn, error) {
+	if err := a.readQuery(c).faults.err(); err != nil {
+		return recall.Turn{}, err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return recall.Turn{}, err
+	}
+	body.only("agentId", "messages", "threadId", "resourceId", "config")
+	body.must("threadId")
+	turn := recall.Turn{ThreadID: body.key("threadId"), ResourceID: body.key("resourceId")}
+	for _, o := range body.objects("messages") {
+		turn.Messages = append(turn.Messages, readNewMessage(o))
+	}
+	agent := body.key("agentId")
+	body.object("config")
+	if err := f.err(); err != nil {
+		return recall.Turn{}, err
+	}
+	turn.Config, err = a.configOf(c, agent, "config", body.raw("config"))
+	return turn, err
+}
+
+// context gives what a model is to see of a conversation.
+func (a api) context(c echo.Context) error {
+	if err := a.readQuery(c).faults.err(); err != nil {
+		return err
+	}
+	body, f, err := a.readBody(c)
+	if err != nil {
+		return err
+	}
+	body.only("agentId", "threadId", "resourceId", "query", "lastMessages", "semanticRecall", "workingMemory", "maxTokens", "keepToolPairs")
+	body.must("threadId")
+	request := recall.ContextRequest{
+		ThreadID: body.key("threadId"), ResourceID: body.key("resourceId"), Query: body.key("query"),
+		SplitToolPairs: !body.flagOr("keepToolPairs", true),
+	}
+	if most := body.count("maxTokens"); most != nil {
+		request.MaxTokens = *most
+		if *most == 0 {
+			body.fault("maxTokens", "must be at least 1")
+		}
+	}
+	agent := body.key("agentId")
+	if err := f.err(); err != nil {
+		return err
+	}
+	request.Config, err = a.configOf(c, agent, "", body.pick("lastMessages", "semanticRecall", "workingMemory"))
+	if err != nil {
+		return err
+	}
+	found, err := a.memory.Context(c.Request().Context(), request)
+	if err != nil {
+		return inTerms(err, map[string]string{"vectorSearchString": "query", "threadConfig.": ""})
+	}
+	answer := appendArray([]byte(`{"messages":`), found.Messages, appendMessage)
+	answer = strconv.AppendInt(append(answer, `,"tokens":`...), int64(found.Tokens), 10)
+	answer = appendText(append(answer, `,"tokenizer":`...), recall.Tokenizer)
+	answer = appendArray(append(answer, `,"dropped":`...), found.Dropped, appendText)
+	if found.Degraded {
+		answer = append(answer, `,"degraded":true`...)
+	}
+	return respond(c, append(answer, '}'))
+}
