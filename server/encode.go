@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/format"
 )
 
 // Answers are appended by hand: content and metadata go out as the bytes that
@@ -160,8 +161,8 @@ func appendPlan(b []byte, plan *recall.SearchPlan) []byte {
 
 // appendResult appends the answer to a recall or listing, but for its closing
 // brace: routes add to it.
-func appendResult(b []byte, r recall.Result, explain bool) []byte {
-	b = appendArray(append(b, `{"messages":`...), r.Messages, appendMessage)
+func appendResult(b []byte, r recall.Result, explain bool, f format.Format) []byte {
+	b = appendMessages(append(b, `{"messages":`...), r.Messages, f, appendMessage)
 	b = append(b, `,"total":`...)
 	if r.Total == nil {
 		b = append(b, "null"...)
@@ -186,7 +187,7 @@ func appendResult(b []byte, r recall.Result, explain bool) []byte {
 	return b
 }
 
-func appendClone(b []byte, clone recall.ClonedThread) []byte {
+func appendClone(b []byte, clone recall.ClonedThread, f format.Format) []byte {
 	b = appendThread(append(b, `{"thread":`...), clone.Thread)
 	b = append(b, `,"messageIdMap":{`...)
 	for i, source := range clone.SourceIDs {
@@ -196,7 +197,7 @@ func appendClone(b []byte, clone recall.ClonedThread) []byte {
 		b = append(appendText(b, source), ':')
 		b = appendText(b, clone.Messages[i].ID)
 	}
-	b = appendArray(append(b, `},"clonedMessages":`...), clone.Messages, appendMessage)
+	b = appendMessages(append(b, `},"clonedMessages":`...), clone.Messages, f, appendMessage)
 	return append(b, '}')
 }
 

@@ -7,8 +7,13 @@ import (
 )
 
 func (a api) cloneThread(c echo.Context) error {
-	id, owner, err := a.threadAndOwner(c)
+	id, err := threadID(c)
 	if err != nil {
+		return err
+	}
+	q := a.readQuery(c)
+	owner, format := q.key("resourceId"), q.format()
+	if err := q.faults.err(); err != nil {
 		return err
 	}
 	body, f, err := a.readBody(c)
@@ -38,7 +43,7 @@ func (a api) cloneThread(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, appendClone(nil, cloned))
+	return respond(c, appendClone(nil, cloned, format))
 }
 
 func (a api) listClones(c echo.Context) error {

@@ -21,6 +21,7 @@ func (a api) saveMessages(c echo.Context) error {
 	case wait && !a.memory.HasEmbedder():
 		q.faults.add("wait", "needs an embedder, and this server has none")
 	}
+	format := q.format()
 	if err := q.faults.err(); err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (a api) saveMessages(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	answer := appendArray([]byte(`{"messages":`), saved, appendMessageAsGiven)
+	answer := appendMessages([]byte(`{"messages":`), saved, format, appendMessageAsGiven)
 	if wait {
 		return a.respondEmbedded(c, answer, saved)
 	}
@@ -108,8 +109,9 @@ func (o object) content(name string) json.RawMessage {
 }
 
 func (a api) updateMessages(c echo.Context) error {
-	owner, err := a.owner(c)
-	if err != nil {
+	q := a.readQuery(c)
+	owner, format := q.key("resourceId"), q.format()
+	if err := q.faults.err(); err != nil {
 		return err
 	}
 	body, f, err := a.readBody(c)
@@ -134,7 +136,7 @@ func (a api) updateMessages(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, append(appendArray([]byte(`{"messages":`), updated, appendMessage), '}'))
+	return respond(c, append(appendMessages([]byte(`{"messages":`), updated, format, appendMessage), '}'))
 }
 
 func (a api) deleteMessages(c echo.Context) error {

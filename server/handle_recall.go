@@ -18,6 +18,7 @@ func (a api) listMessages(c echo.Context) error {
 	q := a.readQuery(c)
 	request := readMessageQuery(q)
 	request.ThreadID = id
+	format := q.format()
 	if err := q.faults.err(); err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (a api) listMessages(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, append(appendResult(nil, result, request.Explain), `,"uiMessages":null}`...))
+	return respond(c, append(appendResult(nil, result, request.Explain, format), `,"uiMessages":null}`...))
 }
 
 func readMessageQuery(q query) recall.Request {
@@ -55,7 +56,9 @@ func readMessageQuery(q query) recall.Request {
 
 // recall takes the whole of a request as a body.
 func (a api) recall(c echo.Context) error {
-	if err := a.readQuery(c).faults.err(); err != nil {
+	q := a.readQuery(c)
+	format := q.format()
+	if err := q.faults.err(); err != nil {
 		return err
 	}
 	body, f, err := a.readBody(c)
@@ -63,6 +66,12 @@ func (a api) recall(c echo.Context) error {
 		return err
 	}
 	request := readRecallBody(body)
+	if body.has("format") {
+		if format != "" {
+			body.fault("format", "given in the query string too")
+		}
+		format = body.format()
+	}
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -78,12 +87,12 @@ func (a api) recall(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, append(appendResult(nil, result, request.Explain), '}'))
+	return respond(c, append(appendResult(nil, result, request.Explain, format), '}'))
 }
 
 func readRecallBody(body object) recall.Request {
 	body.only("agentId", "threadId", "resourceId", "perPage", "page", "cursor", "orderBy", "filter", "include",
-		"keepToolPairs", "includeTotal", "explain", "vectorSearchString", "threadConfig")
+		"keepToolPairs", "includeTotal", "explain", "vectorSearchString", "threadConfig", "format")
 	body.key("agentId")
 	body.text("vectorSearchString")
 	body.object("threadConfig")
