@@ -9,8 +9,14 @@ import (
 // they are stored in.
 func (q query) format() format.Format { return q.faults.checkFormat("format", q.key("format")) }
 
-// format reads the format as that of a query does.
-func (o object) format() format.Format {
+// formatOr reads the format of a body; that of the query where there is none.
+func (o object) formatOr(ofQuery format.Format) format.Format {
+	if !o.has("format") {
+		return ofQuery
+	}
+	if ofQuery != "" {
+		o.fault("format", "given in the query string too")
+	}
 	return o.faults.checkFormat(o.field("format"), o.key("format"))
 }
 

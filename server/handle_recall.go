@@ -66,12 +66,7 @@ func (a api) recall(c echo.Context) error {
 		return err
 	}
 	request := readRecallBody(body)
-	if body.has("format") {
-		if format != "" {
-			body.fault("format", "given in the query string too")
-		}
-		format = body.format()
-	}
+	format = body.formatOr(format)
 	if err := f.err(); err != nil {
 		return err
 	}

@@ -67,14 +67,18 @@ func (a api) readTurn(c echo.Context) (recall.Turn, error) {
 
 // context gives what a model is to see of a conversation.
 func (a api) context(c echo.Context) error {
-	if err := a.readQuery(c).faults.err(); err != nil {
+	q := a.readQuery(c)
+	format := q.format()
+	if err := q.faults.err(); err != nil {
 		return err
 	}
 	body, f, err := a.readBody(c)
 	if err != nil {
 		return err
 	}
-	body.only("agentId", "threadId", "resourceId", "query", "lastMessages", "semanticRecall", "workingMemory", "maxTokens", "keepToolPairs")
+	body.only("agentId", "threadId", "resourceId", "query", "lastMessages", "semanticRecall", "workingMemory", "maxTokens", "keepToolPairs",
+		"format")
+	format = body.formatOr(format)
 	body.must("threadId")
 	request := recall.ContextRequest{
 		ThreadID: body.key("threadId"), ResourceID: body.key("resourceId"), Query: body.key("query"),
@@ -98,7 +102,7 @@ func (a api) context(c echo.Context) error {
 	if err != nil {
 		return inTerms(err, map[string]string{"vectorSearchString": "query", "threadConfig.": ""})
 	}
-	answer := appendArray([]byte(`{"messages":`), found.Messages, appendMessage)
+	answer := appendMessages([]byte(`{"messages":`), found.Messages, format, appendMessage)
 	answer = strconv.AppendInt(append(answer, `,"tokens":`...), int64(found.Tokens), 10)
 	answer = appendText(append(answer, `,"tokenizer":`...), recall.Tokenizer)
 	answer = appendArray(append(answer, `,"dropped":`...), found.Dropped, appendText)

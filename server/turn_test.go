@@ -65,3 +65,17 @@ func TestProcessorsNameTheFieldsOfTheirRequests(t *testing.T) {
 		}
 	}
 }
+
+func TestAContextIsGivenInAnyFormat(t *testing.T) {
+	t.Parallel()
+	s := kept(t)
+	for format, member := range map[string]string{"openai": "content", "anthropic": "content", "aisdk-v5": "parts", "aisdk-v4": "parts"} {
+		for _, request := range [][2]string{{"?format=" + format, ""}, {"", `,"format":"` + format + `"`}} {
+			got := must(t, s, http.MethodPost, "/api/memory/context"+request[0], `{"threadId":"garden","lastMessages":2,"semanticRecall":false`+request[1]+`}`)
+			messages := got["messages"].([]any)
+			if len(messages) != 2 || messages[0].(map[string]any)[member] == nil {
+				t.Errorf("%s: %v", format, got)
+			}
+		}
+	}
+}
