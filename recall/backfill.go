@@ -39,7 +39,7 @@ func (m *Memory) BackfillIndex(ctx context.Context, name string, progress Progre
 	}
 	done, total := 0, int(coverage.Missing)
 	for after := ""; ; {
-		ids, err := m.queries.EmbeddingIndexListMissing(ctx, m.pool, dbgen.EmbeddingIndexListMissingParams{
+		ids, err := m.queries.EmbeddingIndexListMissing(ctx, m.db, dbgen.EmbeddingIndexListMissingParams{
 			Name: name, AfterID: after, MaxRows: backfillPage,
 		})
 		if err != nil {
@@ -61,7 +61,7 @@ func (m *Memory) BackfillIndex(ctx context.Context, name string, progress Progre
 
 // checkEmbedderOf fails unless an index is for the embedder's vectors.
 func (m *Memory) checkEmbedderOf(ctx context.Context, name string) error {
-	index, err := m.queries.EmbeddingIndexGet(ctx, m.pool, name)
+	index, err := m.queries.EmbeddingIndexGet(ctx, m.db, name)
 	switch {
 	case isNoRows(err):
 		return indexNotFound(name)
@@ -97,7 +97,7 @@ func (m *Memory) embedPatiently(ctx context.Context, ids []string) (*jobs.Reject
 // empty, that it should have: those of resources that have outgrown the comparison
 // of all their vectors.
 func (m *Memory) Promote(ctx context.Context, name string, progress Progress) error {
-	backlog, err := m.queries.GraphBacklogList(ctx, m.pool, name)
+	backlog, err := m.queries.GraphBacklogList(ctx, m.db, name)
 	if err != nil {
 		return databaseError(err)
 	}
@@ -107,7 +107,7 @@ func (m *Memory) Promote(ctx context.Context, name string, progress Progress) er
 	}
 	for _, entry := range backlog {
 		for {
-			promoted, err := m.queries.GraphPromote(ctx, m.pool, dbgen.GraphPromoteParams{
+			promoted, err := m.queries.GraphPromote(ctx, m.db, dbgen.GraphPromoteParams{
 				Name: entry.Name, ResourceID: entry.ResourceID, MaxRows: promoteRows,
 			})
 			if err != nil && !isNoRows(err) { // no row: it was dropped meanwhile

@@ -23,7 +23,7 @@ type Backlog struct {
 
 // Backlog looks at the jobs.
 func (m *Memory) Backlog(ctx context.Context) (Backlog, error) {
-	row, err := m.queries.JobBacklog(ctx, m.pool)
+	row, err := m.queries.JobBacklog(ctx, m.db)
 	return Backlog{
 		Waiting: row.Waiting, Oldest: time.Duration(row.OldestSeconds * float64(time.Second)), Dead: row.Dead,
 	}, schemaError(err)
@@ -83,7 +83,7 @@ func (m *Memory) Jobs(ctx context.Context, in JobListing) ([]Job, error) {
 	if in.BeforeID == 0 {
 		params.BeforeID = 1<<63 - 1
 	}
-	rows, err := m.queries.JobList(ctx, m.pool, params)
+	rows, err := m.queries.JobList(ctx, m.db, params)
 	list := make([]Job, len(rows))
 	for i, row := range rows {
 		var args jobs.Embed
@@ -119,7 +119,7 @@ func (m *Memory) RetryJobs(ctx context.Context, ids []int64) (int64, error) {
 		c.fail("ids", "has more than %d ids", maxRetriedJobs)
 		return 0, c.err()
 	}
-	n, err := m.queries.JobRetryMany(ctx, m.pool, append([]int64{}, ids...))
+	n, err := m.queries.JobRetryMany(ctx, m.db, append([]int64{}, ids...))
 	return n, databaseError(err)
 }
 
@@ -167,7 +167,7 @@ func (m *Memory) embedded(ctx context.Context, ids []string) (bool, error) {
 	for i, message := range lacking {
 		left[i] = message.id
 	}
-	givenUp, err := m.queries.JobCountGivenUp(ctx, m.pool, dbgen.JobCountGivenUpParams{
+	givenUp, err := m.queries.JobCountGivenUp(ctx, m.db, dbgen.JobCountGivenUpParams{
 		MessageIds: left, Queue: jobs.QueueOf(m.embedder.Model(), m.embedder.Dimensions()),
 	})
 	if err == nil && givenUp > 0 {

@@ -63,7 +63,7 @@ func also(rejected, more *jobs.Rejected) *jobs.Rejected {
 
 // lacking reads the messages that lack vectors of the embedder's model.
 func (m *Memory) lacking(ctx context.Context, ids []string) ([]written, error) {
-	messages, err := m.contents(ctx, m.pool, ids)
+	messages, err := m.contents(ctx, m.db, ids)
 	if err != nil || len(messages) == 0 {
 		return nil, databaseError(err)
 	}
@@ -72,7 +72,7 @@ func (m *Memory) lacking(ctx context.Context, ids []string) ([]written, error) {
 		known.MessageIds = append(known.MessageIds, message.id)
 		known.TextHashes = append(known.TextHashes, message.hash())
 	}
-	models, err := m.due(ctx, m.pool, known)
+	models, err := m.due(ctx, m.db, known)
 	if err != nil {
 		return nil, databaseError(err)
 	}

@@ -84,7 +84,7 @@ const (
 
 // Indexes gives all embedding indexes, in the order of their creation.
 func (m *Memory) Indexes(ctx context.Context) ([]Index, error) {
-	rows, err := m.queries.EmbeddingIndexList(ctx, m.pool)
+	rows, err := m.queries.EmbeddingIndexList(ctx, m.db)
 	indexes := make([]Index, len(rows))
 	for i, row := range rows {
 		indexes[i] = indexOf(row)
@@ -101,7 +101,7 @@ func indexOf(row dbgen.RecallEmbeddingIndex) Index {
 
 // IndexCoverage reads all of an index, and all messages that it lacks.
 func (m *Memory) IndexCoverage(ctx context.Context, name string) (Coverage, error) {
-	row, err := m.queries.EmbeddingIndexCoverage(ctx, m.pool, name)
+	row, err := m.queries.EmbeddingIndexCoverage(ctx, m.db, name)
 	if isNoRows(err) {
 		return Coverage{}, indexNotFound(name)
 	}
@@ -289,7 +289,7 @@ func (m *Memory) makeLive(ctx context.Context, tx pgx.Tx, indexes []Index, name 
 
 // LiveIndex gives the index that searches use. CodeNotFound when none is.
 func (m *Memory) LiveIndex(ctx context.Context) (Index, error) {
-	row, err := m.queries.EmbeddingIndexGetLive(ctx, m.pool)
+	row, err := m.queries.EmbeddingIndexGetLive(ctx, m.db)
 	if isNoRows(err) {
 		return Index{}, errorf(CodeNotFound, "No embedding index is live")
 	}

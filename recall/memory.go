@@ -2,7 +2,6 @@ package recall
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,7 +14,7 @@ import (
 // Memory is the conversation memory kept in one database. It is safe for
 // concurrent use.
 type Memory struct {
-	pool      *pgxpool.Pool
+	db        database
 	queries   *dbgen.Queries
 	limits    Limits
 	embedder  embed.Embedder // nil: no vectors, words only
@@ -59,7 +58,7 @@ func New(pool *pgxpool.Pool, limits Limits, options ...Option) *Memory {
 	if limits == (Limits{}) {
 		limits = DefaultLimits()
 	}
-	m := &Memory{pool: pool, queries: dbgen.New(), queue: jobs.NewQueue(), limits: limits}
+	m := &Memory{db: pooled{pool}, queries: dbgen.New(), queue: jobs.NewQueue(), limits: limits}
 	for _, option := range options {
 		option(m)
 	}
@@ -72,7 +71,7 @@ func (m *Memory) HasEmbedder() bool { return m.embedder != nil }
 // Ready fails with CodeUnavailable unless the database answers and has the
 // tables.
 func (m *Memory) Ready(ctx context.Context) error {
-	_, err := m.queries.ThreadGet(ctx, m.pool, "")
+	_, err := m.queries.ThreadGet(ctx, m.db, "")
 	if isNoRows(err) {
 		return nil
 	}
@@ -88,13 +87,6 @@ func schemaError(err error) error {
 	return databaseError(err)
 }
 
-// txAttempts bounds how often a transaction is run when PostgreSQL ends it to
-// resolve a deadlock, or for a serialization failure.
-const txAttempts = 5
-
-// rollbackTimeout bounds the rollback of a transaction whose context has ended.
-const rollbackTimeout = 5 * time.Second
-
 // write runs do in one READ COMMITTED transaction: each statement sees what was
 // committed before it, so what follows a lock sees the work of the lock's last
 // owner.
@@ -104,32 +96,10 @@ func (m *Memory) write(ctx context.Context, do func(pgx.Tx) error) error {
 
 // writeAt is write at another isolation level.
 func (m *Memory) writeAt(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.Tx) error) error {
-	var err error
-	for range txAttempts {
-		if err = m.writeOnce(ctx, level, do); !isRetryable(err) {
-			break
-		}
-	}
-	return databaseError(err)
+	return databaseError(m.db.transact(ctx, pgx.TxOptions{IsoLevel: level}, do))
 }
 
 // read runs do in one snapshot of the database.
 func (m *Memory) read(ctx context.Context, do func(pgx.Tx) error) error {
-	return databaseError(pgx.BeginTxFunc(ctx, m.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
-}
-
-func (m *Memory) writeOnce(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.Tx) error) error {
-	tx, err := m.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
-	if err != nil {
-		return err
-	}
-	if err := do(tx); err != nil {
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-		defer cancel()
-		// The first error is the one that matters; a connection that cannot roll
-		// back is closed by the pool, which ends the transaction too.
-		_ = tx.Rollback(cleanup)
-		return err
-	}
-	return tx.Commit(ctx)
+	return databaseError(m.db.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
 }

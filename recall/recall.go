@@ -236,7 +236,7 @@ func (m *Memory) runPage(ctx context.Context, q *query) (found, error) {
 	if q.past != nil {
 		params.PastCreatedAt, params.PastSeq = &q.past.createdAt, q.past.seq
 	}
-	rows, err := m.queries.MessagePage(ctx, m.pool, params)
+	rows, err := m.queries.MessagePage(ctx, m.db, params)
 	if err != nil || len(rows) == 0 {
 		return found{}, err
 	}
@@ -264,7 +264,7 @@ func (m *Memory) runPage(ctx context.Context, q *query) (found, error) {
 }
 
 func (m *Memory) runRecall(ctx context.Context, q *query) (found, error) {
-	rows, err := m.queries.MessageRecall(ctx, m.pool, q.params())
+	rows, err := m.queries.MessageRecall(ctx, m.db, q.params())
 	if err != nil {
 		return found{}, err
 	}

@@ -174,7 +174,7 @@ func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	rows, err := m.queries.MessageSearch(ctx, m.pool, q.searchParams(vector, m.model()))
+	rows, err := m.queries.MessageSearch(ctx, m.db, q.searchParams(vector, m.model()))
 	if err != nil {
 		return found{}, err
 	}
@@ -216,7 +216,7 @@ func (m *Memory) countPending(ctx context.Context, q *query, found found) error 
 	if q.Search.Scope == ScopeThread {
 		params.ThreadID = q.ThreadID
 	}
-	pending, err := m.queries.EmbeddingPendingCount(ctx, m.pool, params)
+	pending, err := m.queries.EmbeddingPendingCount(ctx, m.db, params)
 	if isNoRows(err) {
 		return nil
 	}

@@ -124,13 +124,13 @@ func (m *Memory) Thread(ctx context.Context, id, resourceID string) (Thread, err
 	if err := m.checkThreadID(id, resourceID); err != nil {
 		return Thread{}, err
 	}
-	row, err := m.owned(ctx, m.pool, id, resourceID)
+	row, err := m.owned(ctx, m.db, id, resourceID)
 	return thread(row), databaseError(err)
 }
 
 // ThreadTitles gives the titles of those of the threads that exist, by id.
 func (m *Memory) ThreadTitles(ctx context.Context, ids []string) (map[string]string, error) {
-	rows, err := m.queries.ThreadListTitles(ctx, m.pool, ids)
+	rows, err := m.queries.ThreadListTitles(ctx, m.db, ids)
 	if err != nil {
 		return nil, databaseError(err)
 	}
@@ -170,7 +170,7 @@ func (m *Memory) ListThreads(ctx context.Context, in ThreadListing) (ThreadPage,
 		params.MaxRows = &rows
 		params.SkipRows = int64(in.Page) * rows
 	}
-	rows, err := m.queries.ThreadList(ctx, m.pool, params)
+	rows, err := m.queries.ThreadList(ctx, m.db, params)
 	if err != nil {
 		return ThreadPage{}, databaseError(err)
 	}
