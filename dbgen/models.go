@@ -33,4 +33,5 @@ type Thread struct {
 	SourceThreadID *string
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
+	Version        int64
 }

@@ -74,7 +74,7 @@ clone AS (
         date_trunc('milliseconds', statement_timestamp()),
         date_trunc('milliseconds', statement_timestamp())
     FROM source AS s
-    RETURNING id, resource_id, title, title_source, metadata, message_count, last_seq, source_thread_id, created_at, updated_at
+    RETURNING id, resource_id, title, title_source, metadata, message_count, last_seq, source_thread_id, created_at, updated_at, version
 ),
 copy AS (
     INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, type, content, created_at, updated_at)
@@ -89,6 +89,7 @@ SELECT
     t.metadata,
     t.created_at AS thread_created_at,
     t.updated_at AS thread_updated_at,
+    t.version,
     coalesce(c.source_message_id, '')::text AS source_message_id,
     coalesce(c.id, '')::text AS id,
     coalesce(c.role, '')::text AS role,
@@ -121,6 +122,7 @@ type ThreadCloneRow struct {
 	Metadata        []byte
 	ThreadCreatedAt time.Time
 	ThreadUpdatedAt time.Time
+	Version         int64
 	SourceMessageID string
 	ID              string
 	Role            string
@@ -167,6 +169,7 @@ func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParam
 			&i.Metadata,
 			&i.ThreadCreatedAt,
 			&i.ThreadUpdatedAt,
+			&i.Version,
 			&i.SourceMessageID,
 			&i.ID,
 			&i.Role,
@@ -196,7 +199,7 @@ VALUES (
     date_trunc('milliseconds', statement_timestamp())
 )
 ON CONFLICT DO NOTHING
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 `
 
 type ThreadCreateParams struct {
@@ -230,6 +233,7 @@ func (q *Queries) ThreadCreate(ctx context.Context, db DBTX, arg ThreadCreatePar
 		&i.SourceThreadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Version,
 	)
 	return i, err
 }
@@ -263,15 +267,18 @@ const threadDelete = `-- name: ThreadDelete :execrows
 DELETE FROM recall.threads AS t
 WHERE t.id = $1::text
     AND ($2::text = '' OR t.resource_id = $2::text)
+    AND (cardinality($3::bigint[]) = 0 OR t.version = ANY ($3::bigint[]))
 `
 
 type ThreadDeleteParams struct {
 	ID         string
 	ResourceID string
+	Versions   []int64
 }
 
+// No row: as for ThreadUpdate.
 func (q *Queries) ThreadDelete(ctx context.Context, db DBTX, arg ThreadDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, threadDelete, arg.ID, arg.ResourceID)
+	result, err := db.Exec(ctx, threadDelete, arg.ID, arg.ResourceID, arg.Versions)
 	if err != nil {
 		return 0, err
 	}
@@ -279,7 +286,7 @@ func (q *Queries) ThreadDelete(ctx context.Context, db DBTX, arg ThreadDeletePar
 }
 
 const threadGet = `-- name: ThreadGet :one
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 FROM recall.threads AS t
 WHERE t.id = $1::text
 `
@@ -298,6 +305,7 @@ func (q *Queries) ThreadGet(ctx context.Context, db DBTX, id string) (Thread, er
 		&i.SourceThreadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Version,
 	)
 	return i, err
 }
@@ -305,7 +313,7 @@ func (q *Queries) ThreadGet(ctx context.Context, db DBTX, id string) (Thread, er
 const threadList = `-- name: ThreadList :many
 WITH page AS (
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text <> '' AND NOT $2::boolean AND $1::boolean
             AND t.resource_id = $3::text
@@ -315,7 +323,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text <> '' AND NOT $2::boolean AND NOT $1::boolean
             AND t.resource_id = $3::text
@@ -325,7 +333,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text <> '' AND $2::boolean AND $1::boolean
             AND t.resource_id = $3::text
@@ -335,7 +343,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text <> '' AND $2::boolean AND NOT $1::boolean
             AND t.resource_id = $3::text
@@ -345,7 +353,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text = '' AND NOT $2::boolean AND $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -354,7 +362,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text = '' AND NOT $2::boolean AND NOT $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -363,7 +371,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text = '' AND $2::boolean AND $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -372,7 +380,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
         FROM recall.threads AS t
         WHERE $3::text = '' AND $2::boolean AND NOT $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -403,7 +411,8 @@ SELECT
     coalesce(p.title, '')::text AS title,
     p.metadata::jsonb AS metadata,
     coalesce(p.created_at, 'epoch')::timestamptz AS created_at,
-    coalesce(p.updated_at, 'epoch')::timestamptz AS updated_at
+    coalesce(p.updated_at, 'epoch')::timestamptz AS updated_at,
+    coalesce(p.version, 0)::bigint AS version
 FROM summary AS y
 LEFT JOIN page AS p ON true
 ORDER BY
@@ -430,6 +439,7 @@ type ThreadListRow struct {
 	Metadata   []byte
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
+	Version    int64
 }
 
 // A page of threads, of one resource or (where that is empty) of all, whose
@@ -466,6 +476,7 @@ func (q *Queries) ThreadList(ctx context.Context, db DBTX, arg ThreadListParams)
 			&i.Metadata,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Version,
 		); err != nil {
 			return nil, err
 		}
@@ -486,14 +497,14 @@ WITH RECURSIVE ancestor AS (
     UNION ALL
     SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
-    CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at FROM recall.threads AS h WHERE h.id = a.source_thread_id OFFSET 0) AS t
+    CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version FROM recall.threads AS h WHERE h.id = a.source_thread_id OFFSET 0) AS t
     WHERE cardinality(a.path) < $3::integer
         AND t.id <> ALL (a.path)
         AND ($2::text = '' OR t.resource_id = $2::text)
 )
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 FROM ancestor AS a
-CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at FROM recall.threads AS h WHERE h.id = a.id OFFSET 0) AS t
+CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version FROM recall.threads AS h WHERE h.id = a.id OFFSET 0) AS t
 ORDER BY cardinality(a.path) DESC
 `
 
@@ -526,6 +537,7 @@ func (q *Queries) ThreadListCloneHistory(ctx context.Context, db DBTX, arg Threa
 			&i.SourceThreadID,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Version,
 		); err != nil {
 			return nil, err
 		}
@@ -538,7 +550,7 @@ func (q *Queries) ThreadListCloneHistory(ctx context.Context, db DBTX, arg Threa
 }
 
 const threadListClones = `-- name: ThreadListClones :many
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 FROM recall.threads AS t
 WHERE t.source_thread_id = $1::text
     AND ($2::text = '' OR t.resource_id = $2::text)
@@ -571,6 +583,7 @@ func (q *Queries) ThreadListClones(ctx context.Context, db DBTX, arg ThreadListC
 			&i.SourceThreadID,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Version,
 		); err != nil {
 			return nil, err
 		}
@@ -691,10 +704,11 @@ UPDATE recall.threads AS t
 SET title = coalesce($1::text, t.title),
     title_source = CASE WHEN $1::text <> '' THEN 'user' ELSE t.title_source END,
     metadata = coalesce($2::jsonb, t.metadata),
+    version = t.version + 1,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = $3::text
     AND t.resource_id = $4::text
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 `
 
 type ThreadOverwriteParams struct {
@@ -725,6 +739,7 @@ func (q *Queries) ThreadOverwrite(ctx context.Context, db DBTX, arg ThreadOverwr
 		&i.SourceThreadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Version,
 	)
 	return i, err
 }
@@ -732,21 +747,30 @@ func (q *Queries) ThreadOverwrite(ctx context.Context, db DBTX, arg ThreadOverwr
 const threadTransfer = `-- name: ThreadTransfer :one
 UPDATE recall.threads AS t
 SET resource_id = $1::text,
+    version = t.version + 1,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = $2::text
     AND ($3::text = '' OR t.resource_id = $3::text)
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+    AND (cardinality($4::bigint[]) = 0 OR t.version = ANY ($4::bigint[]))
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 `
 
 type ThreadTransferParams struct {
 	ToResourceID string
 	ID           string
 	ResourceID   string
+	Versions     []int64
 }
 
-// The new owner reaches the thread's messages by ON UPDATE CASCADE.
+// The new owner reaches the thread's messages by ON UPDATE CASCADE. No row: as for
+// ThreadUpdate.
 func (q *Queries) ThreadTransfer(ctx context.Context, db DBTX, arg ThreadTransferParams) (Thread, error) {
-	row := db.QueryRow(ctx, threadTransfer, arg.ToResourceID, arg.ID, arg.ResourceID)
+	row := db.QueryRow(ctx, threadTransfer,
+		arg.ToResourceID,
+		arg.ID,
+		arg.ResourceID,
+		arg.Versions,
+	)
 	var i Thread
 	err := row.Scan(
 		&i.ID,
@@ -759,6 +783,7 @@ func (q *Queries) ThreadTransfer(ctx context.Context, db DBTX, arg ThreadTransfe
 		&i.SourceThreadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Version,
 	)
 	return i, err
 }
@@ -772,10 +797,12 @@ SET title = coalesce($1::text, t.title),
         ELSE (coalesce(t.metadata, '{}') || $2::jsonb)
             - ARRAY(SELECT e.key FROM jsonb_each($2::jsonb) AS e WHERE e.value = 'null')
     END,
+    version = t.version + 1,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = $3::text
     AND ($4::text = '' OR t.resource_id = $4::text)
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+    AND (cardinality($5::bigint[]) = 0 OR t.version = ANY ($5::bigint[]))
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 `
 
 type ThreadUpdateParams struct {
@@ -783,16 +810,19 @@ type ThreadUpdateParams struct {
 	Metadata   []byte
 	ID         string
 	ResourceID string
+	Versions   []int64
 }
 
 // Sets the title and merges metadata key by key, where given; a null removes
-// its key. No row: no such thread of this owner (any owner where empty).
+// its key. No row: no such thread of this owner (any owner where empty), with one
+// of the versions (any version where there are none).
 func (q *Queries) ThreadUpdate(ctx context.Context, db DBTX, arg ThreadUpdateParams) (Thread, error) {
 	row := db.QueryRow(ctx, threadUpdate,
 		arg.Title,
 		arg.Metadata,
 		arg.ID,
 		arg.ResourceID,
+		arg.Versions,
 	)
 	var i Thread
 	err := row.Scan(
@@ -806,6 +836,7 @@ func (q *Queries) ThreadUpdate(ctx context.Context, db DBTX, arg ThreadUpdatePar
 		&i.SourceThreadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Version,
 	)
 	return i, err
 }

@@ -131,7 +131,7 @@ func cloned(rows []dbgen.ThreadCloneRow) ClonedThread {
 	out := ClonedThread{
 		Thread: Thread{
 			ID: first.ThreadID, ResourceID: first.ResourceID, Title: first.Title, Metadata: first.Metadata,
-			CreatedAt: first.ThreadCreatedAt.UTC(), UpdatedAt: first.ThreadUpdatedAt.UTC(),
+			CreatedAt: first.ThreadCreatedAt.UTC(), UpdatedAt: first.ThreadUpdatedAt.UTC(), Version: first.Version,
 		},
 		Messages: []Message{},
 	}

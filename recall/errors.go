@@ -18,6 +18,8 @@ const (
 	CodeConflict      Code = "conflict"      // the id is taken
 	CodeUnprocessable Code = "unprocessable" // it is well-formed and cannot be done
 	CodeUnavailable   Code = "unavailable"   // the database is out of reach or too busy; try again
+	// CodeVersionMismatch: it has changed since the version that was named.
+	CodeVersionMismatch Code = "version_mismatch"
 )
 
 // Error is a failure that the caller can act on. Message is safe to show.

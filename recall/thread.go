@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +21,9 @@ type Thread struct {
 	Metadata  json.RawMessage
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	// Version counts the changes of title, metadata and owner, from 1. Messages come
+	// and go without it.
+	Version int64
 }
 
 // NewThread describes a thread to create.
@@ -42,6 +46,9 @@ type ThreadUpdate struct {
 	Title      *string
 	// Metadata is merged key by key into the thread's; a null removes its key.
 	Metadata json.RawMessage
+	// Versions, where there are any, must have the thread's among them:
+	// CodeVersionMismatch else.
+	Versions []int64
 }
 
 // ThreadListing selects a page of threads.
@@ -181,7 +188,7 @@ func (m *Memory) ListThreads(ctx context.Context, in ThreadListing) (ThreadPage,
 		}
 		page.Threads = append(page.Threads, Thread{
 			ID: row.ID, ResourceID: row.ResourceID, Title: row.Title, Metadata: row.Metadata,
-			CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+			CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(), Version: row.Version,
 		})
 	}
 	page.HasMore = in.PerPage > 0 && params.SkipRows+int64(len(page.Threads)) < page.Total
@@ -198,17 +205,19 @@ func (m *Memory) UpdateThread(ctx context.Context, in ThreadUpdate) (Thread, err
 		return Thread{}, err
 	}
 	if in.Title == nil && in.Metadata == nil {
-		return m.Thread(ctx, in.ID, in.ResourceID)
+		row, err := m.ownedAt(ctx, m.db, in.ID, in.ResourceID, in.Versions)
+		return thread(row), databaseError(err)
 	}
 	var row dbgen.Thread
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
 		row, err = m.queries.ThreadUpdate(ctx, tx, dbgen.ThreadUpdateParams{
 			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
+			Versions: append([]int64{}, in.Versions...),
 		})
 		if err == nil && len(row.Metadata) > mergedSlack*m.limits.MetadataBytes {
 			return tooLarge("metadata")
 		}
-		return m.orMissing(ctx, tx, err, in.ID, in.ResourceID)
+		return m.orMissing(ctx, tx, err, in.ID, in.ResourceID, in.Versions...)
 	})
 	return thread(row), err
 }
@@ -222,8 +231,9 @@ func tooLarge(field string) *Error {
 }
 
 // TransferThread gives a thread and its messages to another resource. Title and
-// creation time stay. resourceID, when not empty, must own the thread.
-func (m *Memory) TransferThread(ctx context.Context, id, resourceID, toResourceID string) (Thread, error) {
+// creation time stay. resourceID, when not empty, must own the thread. Of versions,
+// where there are any, the thread must have one: CodeVersionMismatch else.
+func (m *Memory) TransferThread(ctx context.Context, id, resourceID, toResourceID string, versions ...int64) (Thread, error) {
 	c := m.check()
 	c.requiredID("threadId", id)
 	c.id("resourceId", resourceID)
@@ -234,24 +244,27 @@ func (m *Memory) TransferThread(ctx context.Context, id, resourceID, toResourceI
 	var row dbgen.Thread
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
 		row, err = m.queries.ThreadTransfer(ctx, tx, dbgen.ThreadTransferParams{
-			ID: id, ResourceID: resourceID, ToResourceID: toResourceID,
+			ID: id, ResourceID: resourceID, ToResourceID: toResourceID, Versions: append([]int64{}, versions...),
 		})
-		return m.orMissing(ctx, tx, err, id, resourceID)
+		return m.orMissing(ctx, tx, err, id, resourceID, versions...)
 	})
 	return thread(row), err
 }
 
-// DeleteThread removes a thread with all that hangs on it.
-func (m *Memory) DeleteThread(ctx context.Context, id, resourceID string) error {
+// DeleteThread removes a thread with all that hangs on it. Of versions, where there
+// are any, the thread must have one: CodeVersionMismatch else.
+func (m *Memory) DeleteThread(ctx context.Context, id, resourceID string, versions ...int64) error {
 	if err := m.checkThreadID(id, resourceID); err != nil {
 		return err
 	}
 	return m.write(ctx, func(tx pgx.Tx) error {
-		n, err := m.queries.ThreadDelete(ctx, tx, dbgen.ThreadDeleteParams{ID: id, ResourceID: resourceID})
+		n, err := m.queries.ThreadDelete(ctx, tx, dbgen.ThreadDeleteParams{
+			ID: id, ResourceID: resourceID, Versions: append([]int64{}, versions...),
+		})
 		if err == nil && n == 0 {
 			err = pgx.ErrNoRows
 		}
-		return m.orMissing(ctx, tx, err, id, resourceID)
+		return m.orMissing(ctx, tx, err, id, resourceID, versions...)
 	})
 }
 
@@ -285,12 +298,23 @@ func (m *Memory) owned(ctx context.Context, db dbgen.DBTX, id, resourceID string
 	return row, nil
 }
 
-// orMissing explains why a statement on an owner's thread found no row.
-func (m *Memory) orMissing(ctx context.Context, tx pgx.Tx, err error, id, resourceID string) error {
+// ownedAt is owned for a thread that must have one of the versions, where there are
+// any.
+func (m *Memory) ownedAt(ctx context.Context, db dbgen.DBTX, id, resourceID string, versions []int64) (dbgen.Thread, error) {
+	row, err := m.owned(ctx, db, id, resourceID)
+	if err == nil && len(versions) > 0 && !slices.Contains(versions, row.Version) {
+		return dbgen.Thread{}, errorf(CodeVersionMismatch, "The thread has changed since")
+	}
+	return row, err
+}
+
+// orMissing explains why a statement on an owner's thread, of one of the versions
+// where there are any, found no row.
+func (m *Memory) orMissing(ctx context.Context, tx pgx.Tx, err error, id, resourceID string, versions ...int64) error {
 	if !isNoRows(err) {
 		return err
 	}
-	if _, err := m.owned(ctx, tx, id, resourceID); err != nil {
+	if _, err := m.ownedAt(ctx, tx, id, resourceID, versions); err != nil {
 		return err
 	}
 	return threadNotFound() // it appeared after the statement
@@ -299,7 +323,7 @@ func (m *Memory) orMissing(ctx context.Context, tx pgx.Tx, err error, id, resour
 func thread(row dbgen.Thread) Thread {
 	return Thread{
 		ID: row.ID, ResourceID: row.ResourceID, Title: row.Title, Metadata: row.Metadata,
-		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(), Version: row.Version,
 	}
 }
 

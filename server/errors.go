@@ -29,6 +29,8 @@ var statusOf = map[recall.Code]int{
 	recall.CodeUnstorable:    http.StatusUnprocessableEntity,
 	recall.CodeUnprocessable: http.StatusUnprocessableEntity,
 	recall.CodeUnavailable:   http.StatusServiceUnavailable,
+
+	recall.CodeVersionMismatch: http.StatusPreconditionFailed,
 }
 
 // refusal is a request that did not get as far as the memory.

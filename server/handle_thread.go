@@ -83,6 +83,10 @@ func (a api) updateThread(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	versions, err := ifMatch(c)
+	if err != nil {
+		return err
+	}
 	body, f, err := a.readBody(c)
 	if err != nil {
 		return err
@@ -92,6 +96,7 @@ func (a api) updateThread(c echo.Context) error {
 		ResourceID: body.key("resourceId"),
 		Title:      body.textIfGiven("title"),
 		Metadata:   body.rawObject("metadata"),
+		Versions:   versions,
 	}
 	switch {
 	case update.ResourceID == "":
@@ -110,7 +115,11 @@ func (a api) deleteThread(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.memory.DeleteThread(c.Request().Context(), id, owner); err != nil {
+	versions, err := ifMatch(c)
+	if err != nil {
+		return err
+	}
+	if err := a.memory.DeleteThread(c.Request().Context(), id, owner, versions...); err != nil {
 		return err
 	}
 	return respond(c, []byte(`{"result":"Thread deleted"}`))
@@ -118,6 +127,10 @@ func (a api) deleteThread(c echo.Context) error {
 
 func (a api) transferThread(c echo.Context) error {
 	id, owner, err := a.threadAndOwner(c)
+	if err != nil {
+		return err
+	}
+	versions, err := ifMatch(c)
 	if err != nil {
 		return err
 	}
@@ -130,15 +143,16 @@ func (a api) transferThread(c echo.Context) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	return answerThread(c)(a.memory.TransferThread(c.Request().Context(), id, owner, receiver))
+	return answerThread(c)(a.memory.TransferThread(c.Request().Context(), id, owner, receiver, versions...))
 }
 
-// answerThread writes what a method gave that gives a thread.
+// answerThread writes what a method gave that gives a thread, and its version.
 func answerThread(c echo.Context) func(recall.Thread, error) error {
 	return func(thread recall.Thread, err error) error {
 		if err != nil {
 			return err
 		}
+		c.Response().Header().Set(headerETag, tagOf(thread.Version))
 		return respond(c, appendThread(nil, thread))
 	}
 }

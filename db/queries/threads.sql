@@ -38,6 +38,7 @@ UPDATE recall.threads AS t
 SET title = coalesce(sqlc.narg('title')::text, t.title),
     title_source = CASE WHEN sqlc.narg('title')::text <> '' THEN 'user' ELSE t.title_source END,
     metadata = coalesce(sqlc.narg('metadata')::jsonb, t.metadata),
+    version = t.version + 1,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = @id::text
     AND t.resource_id = @resource_id::text
@@ -76,7 +77,8 @@ FOR NO KEY UPDATE;
 
 -- name: ThreadUpdate :one
 -- Sets the title and merges metadata key by key, where given; a null removes
--- its key. No row: no such thread of this owner (any owner where empty).
+-- its key. No row: no such thread of this owner (any owner where empty), with one
+-- of the versions (any version where there are none).
 UPDATE recall.threads AS t
 SET title = coalesce(sqlc.narg('title')::text, t.title),
     title_source = CASE WHEN sqlc.narg('title')::text IS NULL THEN t.title_source ELSE 'user' END,
@@ -85,24 +87,31 @@ SET title = coalesce(sqlc.narg('title')::text, t.title),
         ELSE (coalesce(t.metadata, '{}') || sqlc.narg('metadata')::jsonb)
             - ARRAY(SELECT e.key FROM jsonb_each(sqlc.narg('metadata')::jsonb) AS e WHERE e.value = 'null')
     END,
+    version = t.version + 1,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = @id::text
     AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    AND (cardinality(@versions::bigint[]) = 0 OR t.version = ANY (@versions::bigint[]))
 RETURNING t.*;
 
 -- name: ThreadTransfer :one
--- The new owner reaches the thread's messages by ON UPDATE CASCADE.
+-- The new owner reaches the thread's messages by ON UPDATE CASCADE. No row: as for
+-- ThreadUpdate.
 UPDATE recall.threads AS t
 SET resource_id = @to_resource_id::text,
+    version = t.version + 1,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = @id::text
     AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    AND (cardinality(@versions::bigint[]) = 0 OR t.version = ANY (@versions::bigint[]))
 RETURNING t.*;
 
 -- name: ThreadDelete :execrows
+-- No row: as for ThreadUpdate.
 DELETE FROM recall.threads AS t
 WHERE t.id = @id::text
-    AND (@resource_id::text = '' OR t.resource_id = @resource_id::text);
+    AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    AND (cardinality(@versions::bigint[]) = 0 OR t.version = ANY (@versions::bigint[]));
 
 -- name: ThreadList :many
 -- A page of threads, of one resource or (where that is empty) of all, whose
@@ -215,7 +224,8 @@ SELECT
     coalesce(p.title, '')::text AS title,
     p.metadata::jsonb AS metadata,
     coalesce(p.created_at, 'epoch')::timestamptz AS created_at,
-    coalesce(p.updated_at, 'epoch')::timestamptz AS updated_at
+    coalesce(p.updated_at, 'epoch')::timestamptz AS updated_at,
+    coalesce(p.version, 0)::bigint AS version
 FROM summary AS y
 LEFT JOIN page AS p ON true
 ORDER BY
@@ -343,6 +353,7 @@ SELECT
     t.metadata,
     t.created_at AS thread_created_at,
     t.updated_at AS thread_updated_at,
+    t.version,
     coalesce(c.source_message_id, '')::text AS source_message_id,
     coalesce(c.id, '')::text AS id,
     coalesce(c.role, '')::text AS role,
