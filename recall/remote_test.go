@@ -71,7 +71,7 @@ func (r remotely) work(t testing.TB, tries int) {
 	workers, err := jobs.Start(ctx, jobs.Config{
 		Pool: dbtest.Open(t, r.url), Logger: slog.New(slog.DiscardHandler), Tries: tries,
 		Embed: r.EmbedMessages, Model: r.embedder.Model(), Dimensions: r.embedder.Dimensions(),
-		Promote: func(ctx context.Context) error { return r.Promote(ctx, "", noProgress) },
+		Tasks: []jobs.Task{{Name: "promote", Every: time.Hour, Do: func(ctx context.Context) error { return r.Promote(ctx, "", noProgress) }}},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, workers.Stop(ctx)) })

@@ -69,7 +69,6 @@ func (r remotely) work(t *testing.T, tries int) (stop func()) {
 	workers, err := jobs.Start(context.WithoutCancel(t.Context()), jobs.Config{
 		Pool: dbtest.Open(t, r.url), Logger: slog.New(slog.DiscardHandler), Tries: tries,
 		Embed: r.memory.EmbedMessages, Model: r.embedder.Model(), Dimensions: r.embedder.Dimensions(),
-		Promote: func(context.Context) error { return nil },
 	})
 	require.NoError(t, err)
 	stop = sync.OnceFunc(func() {

@@ -109,9 +109,7 @@ func (c *serveCommand) startWorkers(
 		Logger:       logger,
 		EmbedTimeout: embedBudgets * time.Duration(c.Timeout),
 		Tries:        int(c.Tries),
-		Promote: func(ctx context.Context) error {
-			return memory.Promote(ctx, "", func(string, int, int) {})
-		},
+		Tasks:        tasks(memory),
 	}
 	if embedder != nil {
 		config.Embed, config.Model, config.Dimensions = memory.EmbedMessages, embedder.Model(), embedder.Dimensions()
@@ -127,6 +125,18 @@ func (c *serveCommand) startWorkers(
 		defer cancel()
 		return workers.Stop(stopping)
 	}, nil
+}
+
+// taskEvery is the time between two runs of a task.
+const taskEvery = 10 * time.Minute
+
+// tasks are what is due from time to time.
+func tasks(memory *recall.Memory) []jobs.Task {
+	return []jobs.Task{
+		{Name: "promote", Every: taskEvery, Do: func(ctx context.Context) error {
+			return memory.Promote(ctx, "", func(string, int, int) {})
+		}},
+	}
 }
 
 // embedBudgets is the time of a job in times of a request to the embedder: a

@@ -1,6 +1,6 @@
 // Package jobs does after a request what need not be done within it, by River:
-// it embeds messages with a remote embedder, and keeps large resources in the
-// graphs of the embedding indexes.
+// it embeds messages with a remote embedder, and does again and again what is due
+// from time to time.
 //
 // What it keeps:
 //
@@ -48,11 +48,13 @@ type Embed struct {
 // Kind names the job to River.
 func (Embed) Kind() string { return "embed" }
 
-// promote is a job that looks for what an index's graph should have.
-type promote struct{}
+// due is a job that runs a [Task] once.
+type due struct {
+	Task string `json:"task"`
+}
 
 // Kind names the job to River.
-func (promote) Kind() string { return "promote" }
+func (due) Kind() string { return "task" }
 
 // Queue takes jobs. It is safe for concurrent use.
 type Queue struct{ client *river.Client[pgx.Tx] }

@@ -36,24 +36,33 @@ type Config struct {
 	EmbedTimeout time.Duration
 	// Tries is how often a message that is rejected is tried; 5 when 0.
 	Tries int
-	// Promote puts vectors into the graphs that should have them.
-	Promote func(ctx context.Context) error
-	// PromoteEvery is the time between two calls of Promote; 10 minutes when 0.
-	PromoteEvery time.Duration
+	// Tasks are done again and again, from the start on.
+	Tasks []Task
+}
+
+// Task is work that is due from time to time. Of all processes one at a time does
+// it.
+type Task struct {
+	// Name tells it from the other tasks, in all processes alike.
+	Name string
+	// Every is the time between two calls of Do.
+	Every time.Duration
+	// Do does what is due. Where it fails, or is ended after an hour, the next call
+	// goes on.
+	Do func(ctx context.Context) error
 }
 
 // The defaults of a [Config].
 const (
 	DefaultTries        = 5
 	defaultEmbedTimeout = time.Minute
-	defaultPromoteEvery = 10 * time.Minute
 )
 
 const (
 	// embedWorkers is how many jobs a process embeds at once.
 	embedWorkers = 4
-	// promoteTimeout bounds a run of Promote, which goes on with the next one.
-	promoteTimeout = time.Hour
+	// taskTimeout bounds a run of a task.
+	taskTimeout = time.Hour
 	// keepCompleted is how long what was done is kept for people to look at.
 	keepCompleted = time.Hour
 )
@@ -82,7 +91,7 @@ func Start(ctx context.Context, config Config) (*Workers, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &embedWorker{embed: config.Embed, tries: cmp.Or(config.Tries, DefaultTries)})
 	logger := cmp.Or(config.Logger, slog.Default())
-	river.AddWorker(workers, &promoteWorker{promote: config.Promote, logger: logger})
+	river.AddWorker(workers, &taskWorker{tasks: config.Tasks, logger: logger})
 	queues := map[string]river.QueueConfig{maintenance: {MaxWorkers: 1}}
 	if config.Embed != nil {
 		queues[QueueOf(config.Model, config.Dimensions)] = river.QueueConfig{MaxWorkers: embedWorkers}
@@ -99,10 +108,7 @@ func Start(ctx context.Context, config Config) (*Workers, error) {
 		CancelledJobRetentionPeriod: -1, // the dead stay
 		DiscardedJobRetentionPeriod: -1,
 		ReindexerIndexNames:         []string{}, // REINDEX is for the tables' owner alone
-		PeriodicJobs: []*river.PeriodicJob{
-			river.NewPeriodicJob(river.PeriodicInterval(cmp.Or(config.PromoteEvery, defaultPromoteEvery)), newPromote,
-				&river.PeriodicJobOpts{RunOnStart: true}),
-		},
+		PeriodicJobs:                periodic(config.Tasks),
 	})
 	if err != nil {
 		return nil, err
@@ -120,30 +126,47 @@ func (w *Workers) Stop(ctx context.Context) error {
 	return err
 }
 
-func newPromote() (river.JobArgs, *river.InsertOpts) {
-	return promote{}, &river.InsertOpts{
+func periodic(tasks []Task) []*river.PeriodicJob {
+	var all []*river.PeriodicJob
+	for _, task := range tasks {
+		insert := func() (river.JobArgs, *river.InsertOpts) { return due{Task: task.Name}, onlyOne() }
+		all = append(all, river.NewPeriodicJob(river.PeriodicInterval(task.Every), insert, &river.PeriodicJobOpts{RunOnStart: true}))
+	}
+	return all
+}
+
+// onlyOne are the options of a job of a task: of the time that one takes, the others
+// would only wait.
+func onlyOne() *river.InsertOpts {
+	return &river.InsertOpts{
 		Queue: maintenance,
-		// Of the time that one takes, the others would only wait.
-		UniqueOpts: river.UniqueOpts{ByState: []rivertype.JobState{
+		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
 			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled,
 		}},
 	}
 }
 
-type promoteWorker struct {
-	river.WorkerDefaults[promote]
-	promote func(context.Context) error
-	logger  *slog.Logger
+type taskWorker struct {
+	river.WorkerDefaults[due]
+	tasks  []Task
+	logger *slog.Logger
 }
 
 // Timeout is longer than that of the jobs that somebody waits for.
-func (w *promoteWorker) Timeout(*river.Job[promote]) time.Duration { return promoteTimeout }
+func (w *taskWorker) Timeout(*river.Job[due]) time.Duration { return taskTimeout }
 
-// Work never fails: the next one comes anyway, and goes on where this one was.
-func (w *promoteWorker) Work(ctx context.Context, _ *river.Job[promote]) error {
-	if err := w.promote(ctx); err != nil {
-		w.logger.WarnContext(ctx, "the graphs of embedding indexes stay behind", slog.String("error", err.Error()))
+// Work never fails: the next one comes anyway, and goes on where this one was. A
+// task of another process's that this one does not know is left for that time too.
+func (w *taskWorker) Work(ctx context.Context, job *river.Job[due]) error {
+	for _, task := range w.tasks {
+		if task.Name != job.Args.Task {
+			continue
+		}
+		if err := task.Do(ctx); err != nil {
+			w.logger.WarnContext(ctx, "what is due from time to time was not done",
+				slog.String("task", task.Name), slog.String("error", err.Error()))
+		}
 	}
 	return nil
 }
