@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"crypto/rand"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,13 +43,13 @@ var (
 	resource = dataset.ResourceID(0)
 )
 
-// operationsOn gives the operations that are judged, each of which leaves the
-// data as they were.
+// operationsOn gives the operations that are judged, each of which leaves the data
+// as they were, but for a key.
 func operationsOn(t *testing.T, url string) []operation {
 	memory := recall.New(dbtest.Open(t, url), recall.DefaultLimits())
 	var all []operation
 	for _, list := range [][]operation{
-		pages(t, memory), filters(t, memory), includes(t, memory), threadLists(), writes(), clones(t, memory),
+		pages(t, memory), filters(t, memory), includes(t, memory), threadLists(), writes(), clones(t, memory), keyed(),
 	} {
 		all = append(all, list...)
 	}
@@ -339,5 +340,43 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 		remove,
 		copying("clone chosen messages of a large thread", recall.ThreadClone{SourceID: large, MessageIDs: some}, copiedSome, perPage),
 		remove,
+	}
+}
+
+// keys is how many keys are in use when plans are judged.
+const keys = 10_000
+
+// insertKeys fills the table of keys, each with the request of keyOf.
+const insertKeys = `INSERT INTO recall.idempotency_keys (key, request_hash, status, answer, resource_ids, created_at)
+	SELECT 'key-' || n, sha256(E'POST /\n{}'), 200, '{}', ARRAY['resource-' || n % 1000], now() - n * interval '1 second'
+	FROM generate_series(1, $1::integer) AS n`
+
+func keyOf(name string) recall.Key {
+	return recall.Key{Name: name, Target: "POST /", Input: []byte("{}")}
+}
+
+func answering(*recall.Memory) (recall.Answer, error) {
+	return recall.Answer{Status: 200, Body: []byte(`{"resourceId":"resource-0"}`)}, nil
+}
+
+func keyed() []operation {
+	const byKey = "idempotency_keys_pkey"
+	get := lookUps("IdempotencyKeyGet", 1, byKey)
+	return []operation{
+		doing("a first answer under a key", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.Once(ctx, keyOf(rand.Text()), answering)
+			return err
+		}, storing("IdempotencyKeyClaim", 1), storing("IdempotencyKeySettle", 1, byKey)),
+		doing("a replay", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.Once(ctx, keyOf("key-5000"), nil)
+			return err
+		}, storing("IdempotencyKeyClaim", 1), get),
+		doing("a replay of a read", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.OnceRead(ctx, keyOf("key-5000"), nil)
+			return err
+		}, get),
+		doing("forget keys", func(ctx context.Context, m *recall.Memory) error {
+			return m.ForgetKeys(ctx)
+		}, lookUps("IdempotencyKeyDeleteExpired", 1, "idempotency_keys_created_at_idx")),
 	}
 }

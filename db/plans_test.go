@@ -33,6 +33,8 @@ func TestStatementsReadByIndexHoweverTheyArePlanned(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Seeded(t, skewed)
 	owner := connect(t, url)
+	exec(t, owner, insertKeys, keys)
+	exec(t, owner, `VACUUM ANALYZE recall.idempotency_keys`)
 	operations := operationsOn(t, url)
 	for _, settings := range []string{"ours", "the server's"} {
 		for mode, runs := range planCacheModes {
@@ -57,7 +59,7 @@ func TestAPlanMadeOnEmptyTablesIsRightWhenTheyHaveGrown(t *testing.T) {
 			url := dbtest.URL(t)
 			owner := connect(t, url)
 			// Nothing may renew the statistics, and with them the plans, meanwhile.
-			for _, table := range []string{"threads", "messages"} {
+			for _, table := range []string{"threads", "messages", "idempotency_keys"} {
 				exec(t, owner, "ALTER TABLE recall."+table+" SET (autovacuum_enabled = off)")
 			}
 			if state == "vacuumed" {
@@ -68,6 +70,7 @@ func TestAPlanMadeOnEmptyTablesIsRightWhenTheyHaveGrown(t *testing.T) {
 			prepareAll(t, recall.New(pool, recall.DefaultLimits()))
 			explainer.Take()
 			require.NoError(t, dataset.Load(t.Context(), owner, skewed, nil))
+			exec(t, owner, insertKeys, keys)
 			judgeAll(t, pool, mode, explainer, slices.DeleteFunc(operationsOn(t, url), func(o operation) bool { return o.estimated }))
 		})
 	}
@@ -95,6 +98,11 @@ func prepareAll(t *testing.T, memory *recall.Memory) {
 	require.NoError(t, err)
 	_, err = memory.ListThreads(ctx, recall.ThreadListing{PerPage: 1})
 	require.NoError(t, err)
+	for range 2 {
+		_, err = memory.Once(ctx, keyOf("early"), answering)
+		require.NoError(t, err)
+	}
+	require.NoError(t, memory.ForgetKeys(ctx))
 	clone, err := memory.CloneThread(ctx, recall.ThreadClone{SourceID: "early"})
 	require.NoError(t, err)
 	_, err = memory.Clones(ctx, "early", "")

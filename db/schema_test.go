@@ -23,6 +23,7 @@ const (
 	insertPlain  = `INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at) VALUES `
 	insertIndex  = `INSERT INTO recall.embedding_indexes (id, name, model, dimensions, state, hnsw_m, hnsw_ef_construction, created_at)
 		OVERRIDING SYSTEM VALUE VALUES `
+	insertKey    = `INSERT INTO recall.idempotency_keys (key, request_hash, status, answer, created_at) VALUES `
 	insertVector = `INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash) VALUES `
 )
 
@@ -58,6 +59,10 @@ var violations = map[string]string{
 	"embeddings_1_pkey":                       insertVector + `('m', 0, 't', 'r', '')`,
 	"embeddings_1_message_id_fkey":            insertVector + `('absent', 0, 't', 'r', '')`,
 	"embeddings_1_thread_id_resource_id_fkey": insertVector + `('m', 1, 't', 'other', '')`,
+
+	"idempotency_keys_pkey":         insertKey + `('k', '', 200, '{}', now())`,
+	"idempotency_keys_status_check": insertKey + `('k2', '', 404, '{}', now())`,
+	"idempotency_keys_answer_check": insertKey + `('k2', '', 200, NULL, now())`,
 }
 
 func TestEveryConstraintIsNamedAfterItsTableAndColumns(t *testing.T) {

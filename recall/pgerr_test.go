@@ -214,6 +214,9 @@ func everyCall(ctx context.Context, m *recall.Memory) map[string]error {
 	_, errs["DeleteThreadMessages"] = m.DeleteThreadMessages(ctx, thread, "")
 	errs["DeleteThread"] = m.DeleteThread(ctx, thread, "")
 	errs["Ready"] = m.Ready(ctx)
+	_, errs["Once"] = m.Once(ctx, key("once", `{}`), saying)
+	_, errs["OnceRead"] = m.OnceRead(ctx, key("once read", `{}`), saying)
+	errs["ForgetKeys"] = m.ForgetKeys(ctx)
 	return errs
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -14,13 +15,6 @@ import (
 
 func (a api) saveMessages(c echo.Context) error {
 	q := a.readQuery(c)
-	wait := q.values.Has("wait")
-	switch {
-	case wait && q.text("wait") != "embedded":
-		q.faults.add("wait", "want embedded")
-	case wait && !a.memory.HasEmbedder():
-		q.faults.add("wait", "needs an embedder, and this server has none")
-	}
 	format := q.format()
 	if err := q.faults.err(); err != nil {
 		return err
@@ -42,36 +36,67 @@ func (a api) saveMessages(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	answer := appendMessages([]byte(`{"messages":`), saved, format, appendMessageAsGiven)
-	if wait {
-		return a.respondEmbedded(c, answer, saved)
+	return respond(c, append(appendMessages([]byte(`{"messages":`), saved, format, appendMessageAsGiven), '}'))
+}
+
+// embedded reads the query of a save, and where it says so answers the save once its
+// messages have their vectors. By then the save is committed, which those wait for
+// who make the vectors; it may be an earlier one, whose answer is given again.
+func (a api) embedded(save echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		q := a.readQuery(c)
+		wait := q.values.Has("wait")
+		switch {
+		case wait && q.text("wait") != "embedded":
+			q.faults.add("wait", "want embedded")
+		case wait && !a.memory.HasEmbedder():
+			q.faults.add("wait", "needs an embedder, and this server has none")
+		case wait && q.format() != "" && !q.format().ForUI():
+			q.faults.add("wait", "needs the ids of messages, which this format has not")
+		}
+		if err := q.faults.err(); err != nil {
+			return err
+		}
+		if !wait {
+			return save(c)
+		}
+		answer, err := answerOf(c, save)
+		if err != nil {
+			return err
+		}
+		return sendAnswer(c, a.awaited(c.Request().Context(), answer))
 	}
-	return respond(c, append(answer, '}'))
 }
 
 // waitMargin is what is left of a request's time to answer that the wait was in
 // vain.
 const waitMargin = 500 * time.Millisecond
 
-// respondEmbedded answers a save once its messages have their vectors. What is
-// saved is saved: where they do not get them in time, or not at all for now, the
-// answer is a 202 that says so.
-func (a api) respondEmbedded(c echo.Context, answer []byte, saved []recall.Message) error {
-	ctx := c.Request().Context()
+// awaited adds to the answer to a save whether its messages have their vectors. What
+// is saved is saved: where they do not get them in time, or not at all for now, the
+// answer becomes a 202 that says so.
+func (a api) awaited(ctx context.Context, answer recall.Answer) recall.Answer {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-waitMargin))
 		defer cancel()
 	}
-	ids := make([]string, len(saved))
-	for i, message := range saved {
-		ids[i] = message.ID
+	end := `,"embedded":true}`
+	if embedded, err := a.memory.WaitEmbedded(ctx, savedIDs(answer.Body)); err != nil || !embedded {
+		answer.Status, end = http.StatusAccepted, `,"embedded":false}`
 	}
-	embedded, err := a.memory.WaitEmbedded(ctx, ids)
-	if err != nil || !embedded {
-		return c.JSONBlob(http.StatusAccepted, append(answer, `,"embedded":false}`...))
+	answer.Body = append(bytes.TrimSuffix(answer.Body, []byte{'}'}), end...)
+	return answer
+}
+
+// savedIDs gives the ids of the messages in the answer to a save.
+func savedIDs(answer []byte) []string {
+	var f faults
+	var ids []string
+	for _, message := range f.readObject("", answer).objects("messages") {
+		ids = append(ids, message.text("id"))
 	}
-	return respond(c, append(answer, `,"embedded":true}`...))
+	return ids
 }
 
 func readNewMessage(o object) recall.NewMessage {

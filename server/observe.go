@@ -84,15 +84,20 @@ func routeEscaped(next echo.HandlerFunc) echo.HandlerFunc {
 // requestID keeps the caller's id where it is fit for a header and a log.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(echo.HeaderXRequestID)
-	if id == "" || len(id) > maxRequestIDBytes {
+	if id == "" || len(id) > maxRequestIDBytes || !isPrintable(id) {
 		return rand.Text()
 	}
-	for i := range len(id) {
-		if id[i] < ' ' || id[i] > '~' {
-			return rand.Text()
+	return id
+}
+
+// isPrintable says whether a text is of printable ASCII characters alone.
+func isPrintable(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
 		}
 	}
-	return id
+	return true
 }
 
 // panicError is a panic of a handler.

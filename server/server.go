@@ -62,6 +62,8 @@ type api struct {
 	config Config
 }
 
+// register adds the routes. Each POST takes Idempotency-Key: by once, or by onceRead
+// where it writes nothing.
 func (a api) register(e *echo.Echo) {
 	e.GET("/healthz", a.healthz)
 	e.HEAD("/healthz", a.healthz)
@@ -70,24 +72,24 @@ func (a api) register(e *echo.Echo) {
 
 	memory := e.Group("/api/memory")
 	memory.GET("/threads", a.listThreads)
-	memory.POST("/threads", a.createThread)
+	memory.POST("/threads", a.once(api.createThread))
 	memory.GET("/threads/:threadId", a.getThread)
 	memory.PATCH("/threads/:threadId", a.updateThread)
 	memory.DELETE("/threads/:threadId", a.deleteThread)
-	memory.POST("/threads/:threadId/transfer", a.transferThread)
+	memory.POST("/threads/:threadId/transfer", a.once(api.transferThread))
 
-	memory.POST("/threads/:threadId/clone", a.cloneThread)
+	memory.POST("/threads/:threadId/clone", a.once(api.cloneThread))
 	memory.GET("/threads/:threadId/clones", a.listClones)
 	memory.GET("/threads/:threadId/source", a.getSource)
 	memory.GET("/threads/:threadId/clone-history", a.getCloneHistory)
 
-	memory.POST("/save-messages", a.saveMessages)
+	memory.POST("/save-messages", a.embedded(a.once(api.saveMessages)))
 	memory.PATCH("/messages", a.updateMessages)
-	memory.POST("/messages/delete", a.deleteMessages)
+	memory.POST("/messages/delete", a.once(api.deleteMessages))
 	memory.DELETE("/threads/:threadId/messages", a.deleteThreadMessages)
 
 	memory.GET("/threads/:threadId/messages", a.listMessages)
-	memory.POST("/recall", a.recall)
+	memory.POST("/recall", a.onceRead(api.recall))
 	memory.GET("/search", a.search)
 
 	memory.POST("/context", a.context)
@@ -101,5 +103,5 @@ func (a api) register(e *echo.Echo) {
 	memory.PUT("/config", a.putConfig)
 
 	memory.GET("/jobs", a.listJobs)
-	memory.POST("/jobs/retry", a.retryJobs)
+	memory.POST("/jobs/retry", a.once(api.retryJobs))
 }

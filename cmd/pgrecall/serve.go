@@ -136,6 +136,7 @@ func tasks(memory *recall.Memory) []jobs.Task {
 		{Name: "promote", Every: taskEvery, Do: func(ctx context.Context) error {
 			return memory.Promote(ctx, "", func(string, int, int) {})
 		}},
+		{Name: "forget_keys", Every: taskEvery, Do: memory.ForgetKeys},
 	}
 }
 
