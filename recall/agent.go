@@ -35,7 +35,7 @@ func (m *Memory) storedConfig(ctx context.Context, id string) (json.RawMessage, 
 	if err := c.err(); err != nil || id == "" {
 		return nil, err
 	}
-	stored, err := m.queries.AgentGet(ctx, m.pool, id)
+	stored, err := m.queries.AgentGet(ctx, m.db, id)
 	if isNoRows(err) {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (m *Memory) SaveAgent(ctx context.Context, id string, config json.RawMessag
 	if err := m.checkConfig("config", read); err != nil {
 		return err
 	}
-	return databaseError(m.queries.AgentSave(ctx, m.pool, dbgen.AgentSaveParams{ID: id, Config: config}))
+	return databaseError(m.queries.AgentSave(ctx, m.db, dbgen.AgentSaveParams{ID: id, Config: config}))
 }
 
 // checkConfig checks what a configuration means, before it is stored for calls that
@@ -119,7 +119,7 @@ func (m *Memory) checkConfig(field string, config Config) error {
 
 // Agents lists the agents that have a stored configuration, by id.
 func (m *Memory) Agents(ctx context.Context) ([]Agent, error) {
-	rows, err := m.queries.AgentList(ctx, m.pool)
+	rows, err := m.queries.AgentList(ctx, m.db)
 	agents := make([]Agent, len(rows))
 	for i, row := range rows {
 		agents[i] = Agent{ID: row.ID, Stored: row.Config}
@@ -135,7 +135,7 @@ func (m *Memory) DeleteAgent(ctx context.Context, id string) error {
 	if err := c.err(); err != nil {
 		return err
 	}
-	n, err := m.queries.AgentDelete(ctx, m.pool, id)
+	n, err := m.queries.AgentDelete(ctx, m.db, id)
 	if err == nil && n == 0 {
 		return errorf(CodeNotFound, "Agent not found")
 	}

@@ -11,8 +11,8 @@ import (
 
 // before gives the handler of a processor on input: it answers with what is put
 // before a turn's messages.
-func (a api) before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.Recalled, error)) echo.HandlerFunc {
-	return func(c echo.Context) error {
+func before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.Recalled, error)) func(api, echo.Context) error {
+	return func(a api, c echo.Context) error {
 		turn, err := a.readTurn(c)
 		if err != nil {
 			return err

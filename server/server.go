@@ -92,11 +92,11 @@ func (a api) register(e *echo.Echo) {
 	memory.POST("/recall", a.onceRead(api.recall))
 	memory.GET("/search", a.search)
 
-	memory.POST("/context", a.context)
-	memory.POST("/processors/semantic-recall/input", a.before((*recall.Memory).RecallForTurn))
-	memory.POST("/processors/semantic-recall/output", a.saveTurn)
-	memory.POST("/processors/message-history/input", a.before((*recall.Memory).HistoryForTurn))
-	memory.POST("/processors/message-history/output", a.saveTurn)
+	memory.POST("/context", a.onceRead(api.context))
+	memory.POST("/processors/semantic-recall/input", a.onceRead(before((*recall.Memory).RecallForTurn)))
+	memory.POST("/processors/semantic-recall/output", a.once(api.saveTurn))
+	memory.POST("/processors/message-history/input", a.onceRead(before((*recall.Memory).HistoryForTurn)))
+	memory.POST("/processors/message-history/output", a.once(api.saveTurn))
 
 	memory.GET("/status", a.status)
 	memory.GET("/config", a.getConfig)
