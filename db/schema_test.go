@@ -23,8 +23,10 @@ const (
 	insertPlain  = `INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at) VALUES `
 	insertIndex  = `INSERT INTO recall.embedding_indexes (id, name, model, dimensions, state, hnsw_m, hnsw_ef_construction, created_at)
 		OVERRIDING SYSTEM VALUE VALUES `
-	insertKey    = `INSERT INTO recall.idempotency_keys (key, request_hash, status, answer, created_at) VALUES `
-	insertVector = `INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash) VALUES `
+	insertKey     = `INSERT INTO recall.idempotency_keys (key, request_hash, status, answer, created_at) VALUES `
+	insertMemory  = `INSERT INTO recall.working_memories (id, resource_id, thread_id) VALUES `
+	insertVersion = `INSERT INTO recall.working_memory_versions (working_memory_id, resource_id, version, content, created_at) VALUES `
+	insertVector  = `INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash) VALUES `
 )
 
 // violations break each constraint once, where the fixtures are in.
@@ -44,6 +46,16 @@ var violations = map[string]string{
 
 	"resources_pkey":           `INSERT INTO recall.resources (id, created_at, updated_at) VALUES ('r', now(), now())`,
 	"resources_metadata_check": `INSERT INTO recall.resources (id, metadata, created_at, updated_at) VALUES ('r2', '1', now(), now())`,
+
+	"working_memories_pkey":                      insertMemory + `('w', 'other', NULL)`,
+	"working_memories_resource_id_thread_id_key": insertMemory + `('w2', 'r', NULL)`,
+	// As above.
+	"working_memories_id_resource_id_key": `ALTER TABLE recall.working_memories DROP CONSTRAINT working_memories_pkey; ` +
+		insertMemory + `('w', 'r', 'other')`,
+	"working_memories_thread_id_resource_id_fkey":                insertMemory + `('w2', 'other', 't')`,
+	"working_memory_versions_pkey":                               insertVersion + `('w', 'r', 1, '', now())`,
+	"working_memory_versions_working_memory_id_resource_id_fkey": insertVersion + `('w', 'other', 3, '', now())`,
+	"working_memory_versions_version_check":                      insertVersion + `('w', 'r', 0, '', now())`,
 
 	"agents_pkey":         `INSERT INTO recall.agents (id, config, created_at, updated_at) VALUES ('a', '{}', now(), now())`,
 	"agents_config_check": `INSERT INTO recall.agents (id, config, created_at, updated_at) VALUES ('a2', 'null', now(), now())`,

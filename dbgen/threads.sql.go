@@ -310,6 +310,33 @@ func (q *Queries) ThreadGet(ctx context.Context, db DBTX, id string) (Thread, er
 	return i, err
 }
 
+const threadHold = `-- name: ThreadHold :one
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+FROM recall.threads AS t
+WHERE t.id = $1::text
+FOR KEY SHARE
+`
+
+// Keeps the thread and its owner from going until the transaction ends; messages
+// may come meanwhile.
+func (q *Queries) ThreadHold(ctx context.Context, db DBTX, id string) (Thread, error) {
+	row := db.QueryRow(ctx, threadHold, id)
+	var i Thread
+	err := row.Scan(
+		&i.ID,
+		&i.ResourceID,
+		&i.Title,
+		&i.TitleSource,
+		&i.Metadata,
+		&i.MessageCount,
+		&i.LastSeq,
+		&i.SourceThreadID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+	)
+	return i, err
+}
+
 const threadList = `-- name: ThreadList :many
 WITH page AS (
     (

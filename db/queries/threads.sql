@@ -49,6 +49,14 @@ SELECT t.*
 FROM recall.threads AS t
 WHERE t.id = @id::text;
 
+-- name: ThreadHold :one
+-- Keeps the thread and its owner from going until the transaction ends; messages
+-- may come meanwhile.
+SELECT t.*
+FROM recall.threads AS t
+WHERE t.id = @id::text
+FOR KEY SHARE;
+
 -- name: ThreadListTitles :many
 SELECT t.id, t.title
 FROM recall.threads AS t
