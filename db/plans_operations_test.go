@@ -3,8 +3,10 @@ package db_test
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pgrecall/pgrecall/bench/dataset"
@@ -49,7 +51,7 @@ func operationsOn(t *testing.T, url string) []operation {
 	memory := recall.New(dbtest.Open(t, url), recall.DefaultLimits())
 	var all []operation
 	for _, list := range [][]operation{
-		pages(t, memory), filters(t, memory), includes(t, memory), threadLists(), writes(), clones(t, memory), keyed(),
+		pages(t, memory), filters(t, memory), includes(t, memory), threadLists(), writes(), workingMemories(), clones(t, memory), keyed(),
 	} {
 		all = append(all, list...)
 	}
@@ -296,18 +298,79 @@ func writes() []operation {
 	}
 }
 
+// rememberEverything gives every thread and every resource a working memory of ten
+// versions.
+func rememberEverything(t *testing.T, conn *pgx.Conn) {
+	exec(t, conn, `INSERT INTO recall.working_memories (resource_id, thread_id, version)
+		SELECT t.resource_id, t.id, 10 FROM recall.threads AS t
+		UNION ALL SELECT DISTINCT t.resource_id, NULL, 10 FROM recall.threads AS t`)
+	exec(t, conn, `INSERT INTO recall.working_memory_versions (working_memory_id, resource_id, version, content, created_at)
+		SELECT w.id, w.resource_id, n, 'version ' || n, now() FROM recall.working_memories AS w, generate_series(1, 10) AS n`)
+	exec(t, conn, `VACUUM (ANALYZE) recall.working_memories, recall.working_memory_versions`)
+}
+
+const (
+	byOwner   = "working_memories_resource_id_thread_id_key"
+	byVersion = "working_memory_versions_pkey"
+	// byMemoryID serve a look-up by the id of a working memory alike.
+	byMemoryID = "working_memories_pkey|working_memories_id_resource_id_key"
+)
+
+func workingMemories() []operation {
+	ofThread := recall.WorkingMemoryOf{ThreadID: large, Config: recall.WorkingMemoryConfig{Scope: recall.ScopeThread}}
+	ofResource := recall.WorkingMemoryOf{ThreadID: large}
+	withSchema := ofResource
+	withSchema.Config.Schema = []byte(`{"type":"object"}`)
+	get := lookUps("WorkingMemoryGet", 3, byOwner, byVersion, byThreadID)
+	lock := []cost{
+		lookUps("ThreadHold", 1, byThreadID), lookUps("WorkingMemoryLock", 1), lookUps("WorkingMemoryVersionGet", 1, byVersion),
+	}
+	// All but the newest hundred go: those that are there are looked at.
+	add := lookUps("WorkingMemoryVersionAdd", 12, byMemoryID, byVersion)
+	getting := func(name string, of recall.WorkingMemoryOf) operation {
+		return doing(name, func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.WorkingMemory(ctx, of)
+			return err
+		}, get)
+	}
+	setting := func(name string, update recall.WorkingMemoryUpdate) operation {
+		return doing(name, func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.UpdateWorkingMemory(ctx, update)
+			return err
+		}, append(slices.Clone(lock), add)...)
+	}
+	return []operation{
+		getting("working memory of a thread", ofThread),
+		getting("working memory of a resource", ofResource),
+		setting("replace the working memory of a thread", recall.WorkingMemoryUpdate{WorkingMemoryOf: ofThread, Text: ptr("new")}),
+		setting("replace the working memory of a resource", recall.WorkingMemoryUpdate{WorkingMemoryOf: ofResource, Text: ptr("new")}),
+		setting("merge into a working memory", recall.WorkingMemoryUpdate{WorkingMemoryOf: withSchema, Merge: []byte(`{"new":1}`)}),
+		doing("restore a working memory", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.RestoreWorkingMemory(ctx, ofThread, 3, nil)
+			return err
+		}, append(slices.Clone(lock), lookUps("WorkingMemoryVersionGet", 1, byVersion), add)...),
+		doing("versions of a working memory", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.WorkingMemoryVersions(ctx, ofThread, 8, 3)
+			return err
+		}, get, lookUps("WorkingMemoryVersionList", 3, byVersion)),
+	}
+}
+
 func clones(t *testing.T, memory *recall.Memory) []operation {
 	const clone = "clone"
 	var some []string
 	for _, message := range atPosition(t, memory, deepPage*perPage).Messages {
 		some = append(some, message.ID)
 	}
+	remembered := lookUps("WorkingMemoryGet", 3, byOwner, byVersion, byThreadID)
+	copiedMemory := lookUps("WorkingMemoryCopy", 14, "messages_pkey", byVersion)
+	copiedMemory.blocks += 300 // it looks for newer messages, where those deleted before still lie
 	copying := func(name string, in recall.ThreadClone, c cost, messages int) operation {
 		in.ID = clone
 		return doing(name, func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.CloneThread(ctx, in)
 			return err
-		}, c, ofVectors("EmbeddingCopyMany", messages))
+		}, c, remembered, copiedMemory, ofVectors("EmbeddingCopyMany", messages))
 	}
 	remove := doing("delete a thread", func(ctx context.Context, m *recall.Memory) error {
 		return m.DeleteThread(ctx, clone, "")

@@ -35,6 +35,7 @@ func TestStatementsReadByIndexHoweverTheyArePlanned(t *testing.T) {
 	owner := connect(t, url)
 	exec(t, owner, insertKeys, keys)
 	exec(t, owner, `VACUUM ANALYZE recall.idempotency_keys`)
+	rememberEverything(t, owner)
 	operations := operationsOn(t, url)
 	for _, settings := range []string{"ours", "the server's"} {
 		for mode, runs := range planCacheModes {
@@ -71,6 +72,7 @@ func TestAPlanMadeOnEmptyTablesIsRightWhenTheyHaveGrown(t *testing.T) {
 			explainer.Take()
 			require.NoError(t, dataset.Load(t.Context(), owner, skewed, nil))
 			exec(t, owner, insertKeys, keys)
+			rememberEverything(t, owner)
 			judgeAll(t, pool, mode, explainer, slices.DeleteFunc(operationsOn(t, url), func(o operation) bool { return o.estimated }))
 		})
 	}
@@ -103,6 +105,7 @@ func prepareAll(t *testing.T, memory *recall.Memory) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, memory.ForgetKeys(ctx))
+	prepareWorkingMemory(t, memory)
 	clone, err := memory.CloneThread(ctx, recall.ThreadClone{SourceID: "early"})
 	require.NoError(t, err)
 	_, err = memory.Clones(ctx, "early", "")
@@ -118,6 +121,19 @@ func prepareAll(t *testing.T, memory *recall.Memory) {
 		require.NoError(t, err)
 		require.NoError(t, memory.DeleteThread(ctx, id, ""))
 	}
+}
+
+// prepareWorkingMemory runs the statements of working memory on the thread "early".
+func prepareWorkingMemory(t *testing.T, memory *recall.Memory) {
+	of := recall.WorkingMemoryOf{ThreadID: "early", Config: recall.WorkingMemoryConfig{Scope: recall.ScopeThread}}
+	for _, text := range []string{"one", "two"} {
+		_, err := memory.UpdateWorkingMemory(t.Context(), recall.WorkingMemoryUpdate{WorkingMemoryOf: of, Text: &text})
+		require.NoError(t, err)
+	}
+	_, err := memory.RestoreWorkingMemory(t.Context(), of, 1, nil)
+	require.NoError(t, err)
+	_, err = memory.WorkingMemoryVersions(t.Context(), of, 0, 1)
+	require.NoError(t, err)
 }
 
 // explained gives a pool of one connection, whose statements are explained: with

@@ -28,6 +28,9 @@ type ThreadClone struct {
 	StartsAt, EndsAt *time.Time
 	// MessageIDs copies just these messages of the source where not nil.
 	MessageIDs []string
+	// ResourceMemory gives the copy's owner the working memory of the source's, where
+	// that is another and has none. That of the source itself is copied in any case.
+	ResourceMemory bool
 }
 
 // ClonedThread is the outcome of a clone.
@@ -44,7 +47,8 @@ const maxCloneGenerations = 1000
 
 // CloneThread copies a thread inside the database, of one snapshot: what a
 // writer appends meanwhile is in the copy up to some commit of his, without a
-// hole. CodeConflict when the new id is taken.
+// hole. A working memory is that of the last message copied. CodeConflict when the
+// new id is taken.
 func (m *Memory) CloneThread(ctx context.Context, in ThreadClone) (ClonedThread, error) {
 	if err := m.checkClone(in); err != nil {
 		return ClonedThread{}, err
@@ -74,6 +78,9 @@ func (m *Memory) CloneThread(ctx context.Context, in ThreadClone) (ClonedThread,
 			return err
 		}
 		clone = cloned(rows)
+		if err := m.copyWorkingMemory(ctx, tx, in, clone); err != nil {
+			return err
+		}
 		return m.copyEmbeddings(ctx, tx, clone)
 	})
 	if err != nil {

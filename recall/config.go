@@ -60,10 +60,27 @@ type Retention struct {
 func (c Config) With(other Config) Config {
 	replace(&c.LastMessages, other.LastMessages)
 	replace(&c.SemanticRecall, other.SemanticRecall)
-	replace(&c.WorkingMemory, other.WorkingMemory)
+	if other.WorkingMemory != nil {
+		c.WorkingMemory = c.WorkingMemory.with(*other.WorkingMemory)
+	}
 	replace(&c.GenerateTitle, other.GenerateTitle)
 	replace(&c.Retention, other.Retention)
 	return c
+}
+
+// with keeps scope and form where the other one does not say them, so that a call
+// that says one of them does not do without the schema of its agent.
+func (w *WorkingMemoryConfig) with(other WorkingMemoryConfig) *WorkingMemoryConfig {
+	if w == nil {
+		return &other
+	}
+	if other.Scope == "" {
+		other.Scope = w.Scope
+	}
+	if other.Template == "" && len(other.Schema) == 0 {
+		other.Template, other.Schema = w.Template, w.Schema
+	}
+	return &other
 }
 
 func replace[T any](value **T, other *T) {

@@ -281,3 +281,8 @@ func together(n int, functions ...func(i int) error) []error {
 func prefix() string { return "x" + strconv.FormatInt(names.Add(1), 36) + "-" }
 
 var names atomic.Int64
+
+// newPool gives another pool on the database of m, as another process has it.
+func newPool(t testing.TB, m memory) *pgxpool.Pool {
+	return dbtest.Open(t, m.pool.Config().ConnString())
+}

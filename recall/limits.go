@@ -10,6 +10,8 @@ type Limits struct {
 	// ContentBytes bounds one message's content; MetadataBytes a thread's metadata.
 	ContentBytes  int
 	MetadataBytes int
+	// WorkingMemoryBytes bounds a working memory.
+	WorkingMemoryBytes int
 	// JSONDepth bounds the nesting of content, metadata and filters.
 	JSONDepth int
 	// Messages bounds the messages of one save, update or delete.
@@ -33,19 +35,20 @@ type Limits struct {
 // DefaultLimits are the limits that the server starts with.
 func DefaultLimits() Limits {
 	return Limits{
-		IDBytes:        512,
-		TitleBytes:     4096,
-		ContentBytes:   4 << 20,
-		MetadataBytes:  64 << 10,
-		JSONDepth:      64,
-		Messages:       1000,
-		PerPage:        1000,
-		Page:           1_000_000,
-		IncludeItems:   200,
-		ContextWidth:   200,
-		QuestionBytes:  32 << 10,
-		TopK:           200,
-		MetadataPairs:  32,
-		WhereOperators: 64,
+		IDBytes:            512,
+		TitleBytes:         4096,
+		ContentBytes:       4 << 20,
+		MetadataBytes:      64 << 10,
+		WorkingMemoryBytes: 64 << 10,
+		JSONDepth:          64,
+		Messages:           1000,
+		PerPage:            1000,
+		Page:               1_000_000,
+		IncludeItems:       200,
+		ContextWidth:       200,
+		QuestionBytes:      32 << 10,
+		TopK:               200,
+		MetadataPairs:      32,
+		WhereOperators:     64,
 	}
 }

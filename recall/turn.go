@@ -209,12 +209,11 @@ func systemMessage(id, text string, at time.Time, turn Turn) Message {
 	}
 }
 
-// The tags between which models without tools put working memory, and the tool of
-// the others.
+// The tags between which working memory is put before models, and between which those
+// without tools give it back.
 const (
 	workingMemoryBegins = "<working_memory>"
 	workingMemoryEnds   = "</working_memory>"
-	workingMemoryTool   = "updateWorkingMemory"
 )
 
 // persistedContent gives what of a message's content is kept, and whether anything
@@ -273,10 +272,10 @@ func persistedPart(part json.RawMessage) json.RawMessage {
 		call := members(read["toolInvocation"])
 		name, _ := jsonText(call["toolName"])
 		state, _ := jsonText(call["state"])
-		if name == workingMemoryTool || state == "partial-call" {
+		if name == WorkingMemoryToolName || state == "partial-call" {
 			return nil
 		}
-	case "tool-" + workingMemoryTool:
+	case "tool-" + WorkingMemoryToolName:
 		return nil
 	}
 	return part

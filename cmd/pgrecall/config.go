@@ -116,23 +116,24 @@ type forceSettings struct {
 
 // limitSettings bound what serve takes.
 type limitSettings struct {
-	MaxBodyBytes      number `name:"max-body-bytes" env:"PGRECALL_MAX_BODY_BYTES" default:"${body_bytes}" help:"Bytes of a request's body, as sent and as inflated."`
-	MaxContentBytes   number `name:"max-content-bytes" env:"PGRECALL_MAX_CONTENT_BYTES" default:"${content_bytes}" help:"Bytes of a message's content."`
-	MaxMetadataBytes  number `name:"max-metadata-bytes" env:"PGRECALL_MAX_METADATA_BYTES" default:"${metadata_bytes}" help:"Bytes of a thread's metadata."`
-	MaxTitleBytes     number `name:"max-title-bytes" env:"PGRECALL_MAX_TITLE_BYTES" default:"${title_bytes}" help:"Bytes of a thread's title."`
-	MaxIDBytes        number `name:"max-id-bytes" env:"PGRECALL_MAX_ID_BYTES" default:"${id_bytes}" help:"Bytes of an id."`
-	MaxJSONDepth      number `name:"max-json-depth" env:"PGRECALL_MAX_JSON_DEPTH" default:"${json_depth}" help:"Nesting of content, metadata and filters."`
-	MaxMessages       number `name:"max-messages" env:"PGRECALL_MAX_MESSAGES" default:"${messages}" help:"Messages of one save, update or delete."`
-	MaxPerPage        number `name:"max-per-page" env:"PGRECALL_MAX_PER_PAGE" default:"${per_page}" help:"Messages or threads of a page."`
-	MaxPage           number `name:"max-page" env:"PGRECALL_MAX_PAGE" default:"${page}" help:"Number of a page."`
-	MaxIncludeItems   number `name:"max-include-items" env:"PGRECALL_MAX_INCLUDE_ITEMS" default:"${include_items}" help:"Items of include."`
-	MaxContextWidth   number `name:"max-context-width" env:"PGRECALL_MAX_CONTEXT_WIDTH" default:"${context_width}" help:"Messages before or after an included one."`
-	MaxQuestionBytes  number `name:"max-question-bytes" env:"PGRECALL_MAX_QUESTION_BYTES" default:"${question_bytes}" help:"Bytes of the question of a search."`
-	MaxTopK           number `name:"max-top-k" env:"PGRECALL_MAX_TOP_K" default:"${top_k}" help:"Messages that a search finds."`
-	MaxMetadataPairs  number `name:"max-metadata-pairs" env:"PGRECALL_MAX_METADATA_PAIRS" default:"${metadata_pairs}" help:"Pairs of a metadata filter."`
-	MaxWhereOperators number `name:"max-where-operators" env:"PGRECALL_MAX_WHERE_OPERATORS" default:"${where_operators}" help:"Comparisons of a where filter."`
-	MaxRequestTime    span   `name:"max-request-time" env:"PGRECALL_MAX_REQUEST_TIME" default:"${request_time}" help:"Time for a request, as 30s."`
-	MaxConnections    number `name:"max-connections" env:"PGRECALL_MAX_CONNECTIONS" default:"10" help:"Connections to the database."`
+	MaxBodyBytes          number `name:"max-body-bytes" env:"PGRECALL_MAX_BODY_BYTES" default:"${body_bytes}" help:"Bytes of a request's body, as sent and as inflated."`
+	MaxContentBytes       number `name:"max-content-bytes" env:"PGRECALL_MAX_CONTENT_BYTES" default:"${content_bytes}" help:"Bytes of a message's content."`
+	MaxMetadataBytes      number `name:"max-metadata-bytes" env:"PGRECALL_MAX_METADATA_BYTES" default:"${metadata_bytes}" help:"Bytes of a thread's metadata."`
+	MaxWorkingMemoryBytes number `name:"max-working-memory-bytes" env:"PGRECALL_MAX_WORKING_MEMORY_BYTES" default:"${working_memory_bytes}" help:"Bytes of a working memory."`
+	MaxTitleBytes         number `name:"max-title-bytes" env:"PGRECALL_MAX_TITLE_BYTES" default:"${title_bytes}" help:"Bytes of a thread's title."`
+	MaxIDBytes            number `name:"max-id-bytes" env:"PGRECALL_MAX_ID_BYTES" default:"${id_bytes}" help:"Bytes of an id."`
+	MaxJSONDepth          number `name:"max-json-depth" env:"PGRECALL_MAX_JSON_DEPTH" default:"${json_depth}" help:"Nesting of content, metadata and filters."`
+	MaxMessages           number `name:"max-messages" env:"PGRECALL_MAX_MESSAGES" default:"${messages}" help:"Messages of one save, update or delete."`
+	MaxPerPage            number `name:"max-per-page" env:"PGRECALL_MAX_PER_PAGE" default:"${per_page}" help:"Messages or threads of a page."`
+	MaxPage               number `name:"max-page" env:"PGRECALL_MAX_PAGE" default:"${page}" help:"Number of a page."`
+	MaxIncludeItems       number `name:"max-include-items" env:"PGRECALL_MAX_INCLUDE_ITEMS" default:"${include_items}" help:"Items of include."`
+	MaxContextWidth       number `name:"max-context-width" env:"PGRECALL_MAX_CONTEXT_WIDTH" default:"${context_width}" help:"Messages before or after an included one."`
+	MaxQuestionBytes      number `name:"max-question-bytes" env:"PGRECALL_MAX_QUESTION_BYTES" default:"${question_bytes}" help:"Bytes of the question of a search."`
+	MaxTopK               number `name:"max-top-k" env:"PGRECALL_MAX_TOP_K" default:"${top_k}" help:"Messages that a search finds."`
+	MaxMetadataPairs      number `name:"max-metadata-pairs" env:"PGRECALL_MAX_METADATA_PAIRS" default:"${metadata_pairs}" help:"Pairs of a metadata filter."`
+	MaxWhereOperators     number `name:"max-where-operators" env:"PGRECALL_MAX_WHERE_OPERATORS" default:"${where_operators}" help:"Comparisons of a where filter."`
+	MaxRequestTime        span   `name:"max-request-time" env:"PGRECALL_MAX_REQUEST_TIME" default:"${request_time}" help:"Time for a request, as 30s."`
+	MaxConnections        number `name:"max-connections" env:"PGRECALL_MAX_CONNECTIONS" default:"10" help:"Connections to the database."`
 }
 
 // benchSettings say what bench measures, and on how much.
@@ -164,20 +165,21 @@ func (s evalSettings) validate(embedder embedderName) error {
 // limits gives those that the memory keeps.
 func (s limitSettings) limits() recall.Limits {
 	return recall.Limits{
-		IDBytes:        int(s.MaxIDBytes),
-		TitleBytes:     int(s.MaxTitleBytes),
-		ContentBytes:   int(s.MaxContentBytes),
-		MetadataBytes:  int(s.MaxMetadataBytes),
-		JSONDepth:      int(s.MaxJSONDepth),
-		Messages:       int(s.MaxMessages),
-		PerPage:        int(s.MaxPerPage),
-		Page:           int(s.MaxPage),
-		IncludeItems:   int(s.MaxIncludeItems),
-		ContextWidth:   int(s.MaxContextWidth),
-		QuestionBytes:  int(s.MaxQuestionBytes),
-		TopK:           int(s.MaxTopK),
-		MetadataPairs:  int(s.MaxMetadataPairs),
-		WhereOperators: int(s.MaxWhereOperators),
+		IDBytes:            int(s.MaxIDBytes),
+		WorkingMemoryBytes: int(s.MaxWorkingMemoryBytes),
+		TitleBytes:         int(s.MaxTitleBytes),
+		ContentBytes:       int(s.MaxContentBytes),
+		MetadataBytes:      int(s.MaxMetadataBytes),
+		JSONDepth:          int(s.MaxJSONDepth),
+		Messages:           int(s.MaxMessages),
+		PerPage:            int(s.MaxPerPage),
+		Page:               int(s.MaxPage),
+		IncludeItems:       int(s.MaxIncludeItems),
+		ContextWidth:       int(s.MaxContextWidth),
+		QuestionBytes:      int(s.MaxQuestionBytes),
+		TopK:               int(s.MaxTopK),
+		MetadataPairs:      int(s.MaxMetadataPairs),
+		WhereOperators:     int(s.MaxWhereOperators),
 	}
 }
 
@@ -186,22 +188,23 @@ func defaults() kong.Vars {
 	limits := recall.DefaultLimits()
 	vars := kong.Vars{"request_time": server.DefaultRequestTimeout.String()}
 	for name, value := range map[string]int{
-		"bench_messages":  dataset.DefaultMessages,
-		"body_bytes":      server.DefaultBodyBytes,
-		"content_bytes":   limits.ContentBytes,
-		"metadata_bytes":  limits.MetadataBytes,
-		"title_bytes":     limits.TitleBytes,
-		"id_bytes":        limits.IDBytes,
-		"json_depth":      limits.JSONDepth,
-		"messages":        limits.Messages,
-		"per_page":        limits.PerPage,
-		"page":            limits.Page,
-		"include_items":   limits.IncludeItems,
-		"context_width":   limits.ContextWidth,
-		"question_bytes":  limits.QuestionBytes,
-		"top_k":           limits.TopK,
-		"metadata_pairs":  limits.MetadataPairs,
-		"where_operators": limits.WhereOperators,
+		"bench_messages":       dataset.DefaultMessages,
+		"body_bytes":           server.DefaultBodyBytes,
+		"content_bytes":        limits.ContentBytes,
+		"metadata_bytes":       limits.MetadataBytes,
+		"working_memory_bytes": limits.WorkingMemoryBytes,
+		"title_bytes":          limits.TitleBytes,
+		"id_bytes":             limits.IDBytes,
+		"json_depth":           limits.JSONDepth,
+		"messages":             limits.Messages,
+		"per_page":             limits.PerPage,
+		"page":                 limits.Page,
+		"include_items":        limits.IncludeItems,
+		"context_width":        limits.ContextWidth,
+		"question_bytes":       limits.QuestionBytes,
+		"top_k":                limits.TopK,
+		"metadata_pairs":       limits.MetadataPairs,
+		"where_operators":      limits.WhereOperators,
 	} {
 		vars[name] = strconv.Itoa(value)
 	}
