@@ -152,6 +152,19 @@ func (o object) key(name string) string {
 	return *text
 }
 
+// ownerOr reads the resourceId that must own what the request is about, for routes
+// that take it as a query parameter too, which is given.
+func (o object) ownerOr(inQuery string) string {
+	owner := o.key("resourceId")
+	if owner == "" {
+		return inQuery
+	}
+	if inQuery != "" && inQuery != owner {
+		o.fault("resourceId", "differs from the query parameter")
+	}
+	return owner
+}
+
 // count reads an integer from 0; nil where there is none.
 func (o object) count(name string) *int {
 	raw := o.raw(name)

@@ -39,11 +39,26 @@ func (a api) cloneThread(c echo.Context) error {
 	if err := f.err(); err != nil {
 		return err
 	}
+	if clone.ResourceMemory, err = a.carriesMemory(c, clone.ResourceID); err != nil {
+		return err
+	}
 	cloned, err := a.memory.CloneThread(c.Request().Context(), clone)
 	if err != nil {
 		return err
 	}
 	return respond(c, appendClone(nil, cloned, format))
+}
+
+// carriesMemory says whether a clone's owner gets the working memory of the source's:
+// where the agent of the call has that of resources.
+func (a api) carriesMemory(c echo.Context, owner string) (bool, error) {
+	q := a.readQuery(c)
+	agent := q.key("agentId")
+	if err := q.faults.err(); err != nil || agent == "" || owner == "" {
+		return false, err
+	}
+	config, err := a.memory.AgentConfig(c.Request().Context(), agent)
+	return config.WorkingMemory.Enabled && config.WorkingMemory.Scope != recall.ScopeThread, err
 }
 
 func (a api) listClones(c echo.Context) error {

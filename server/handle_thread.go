@@ -93,16 +93,10 @@ func (a api) updateThread(c echo.Context) error {
 	}
 	update := recall.ThreadUpdate{
 		ID:         id,
-		ResourceID: body.key("resourceId"),
+		ResourceID: body.ownerOr(owner),
 		Title:      body.textIfGiven("title"),
 		Metadata:   body.rawObject("metadata"),
 		Versions:   versions,
-	}
-	switch {
-	case update.ResourceID == "":
-		update.ResourceID = owner
-	case owner != "" && owner != update.ResourceID:
-		body.fault("resourceId", "differs from the query parameter")
 	}
 	if err := f.err(); err != nil {
 		return err

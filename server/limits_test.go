@@ -56,6 +56,9 @@ func TestLimitsAreExact(t *testing.T) {
 		{"metadata", limits.MetadataBytes, func(n int) (string, string, string) {
 			return create(`"metadata":{"a":"` + strings.Repeat("x", n-len(`{"a":""}`)) + `"}`)
 		}},
+		{"workingMemory", limits.WorkingMemoryBytes, func(n int) (string, string, string) {
+			return http.MethodPost, "/api/memory/threads/t/working-memory", `{"workingMemory":"` + strings.Repeat("x", n) + `"}`
+		}},
 		{"metadata" + strings.Repeat(".a", limits.JSONDepth), limits.JSONDepth, func(n int) (string, string, string) {
 			return create(`"metadata":` + nested(n))
 		}},

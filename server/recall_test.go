@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/labstack/echo/v4"
 )
 
 // filled gives a server with a thread "t" of the resource "u" with the messages
@@ -187,6 +189,12 @@ func TestCloneUtilities(t *testing.T) {
 	}
 }
 
+// beforeItsThread says of a route that it answers before there is the thread: what a
+// model is told of working memory, which a resource has already.
+func beforeItsThread(route *echo.Route) bool {
+	return route.Method == http.MethodGet && strings.Contains(route.Path, "/working-memory") && !strings.HasSuffix(route.Path, "/versions")
+}
+
 // Every route under a thread takes resourceId as a condition on its owner.
 func TestEveryThreadRouteChecksTheOwner(t *testing.T) {
 	t.Parallel()
@@ -199,8 +207,12 @@ func TestEveryThreadRouteChecksTheOwner(t *testing.T) {
 			}
 			target := strings.Replace(route.Path, ":threadId", id, 1) + "?resourceId=thief"
 			got := call(t, s, route.Method, target, validBodies[route.Method+" "+route.Path])
-			if got.status != status {
-				t.Errorf("%s %s: %d %s, want %d", route.Method, target, got.status, got.body, status)
+			want := status
+			if id == "none" && beforeItsThread(route) {
+				want = http.StatusOK
+			}
+			if got.status != want {
+				t.Errorf("%s %s: %d %s, want %d", route.Method, target, got.status, got.body, want)
 			}
 		}
 	}

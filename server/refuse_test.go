@@ -204,6 +204,8 @@ func TestRoutesNameEveryBadFieldOfABody(t *testing.T) {
 		remove  = "POST /api/memory/messages/delete"
 		ask     = "POST /api/memory/recall"
 		retry   = "POST /api/memory/jobs/retry"
+		working = "POST /api/memory/threads/t/working-memory"
+		restore = "POST /api/memory/threads/t/working-memory/restore"
 	)
 	e := detached(small())
 	for _, test := range []struct {
@@ -274,6 +276,19 @@ func TestRoutesNameEveryBadFieldOfABody(t *testing.T) {
 		{ask, `{"threadId":"t","vectorSearchString":"q","threadConfig":{"semanticRecall":{"scope":"world","mode":"magic"}}}`, "threadConfig.semanticRecall.scope threadConfig.semanticRecall.mode vectorSearchString"},
 		{ask, `{"threadId":"t","threadConfig":7}`, "threadConfig"},
 		{ask, `{"threadId":"t","threadConfig":{"lastMessages":-3}}`, "threadConfig.lastMessages"},
+		{working, `{}`, "workingMemory"},
+		{working, `{"workingMemory":{}}`, "workingMemory"},
+		{working, `{"workingMemory":null,"merge":[]}`, "workingMemory merge"},
+		{working, `{"workingMemory":"x","merge":{}}`, "workingMemory"},
+		{working, `{"merge":{}}`, "merge"},
+		{working, `{"workingMemory":"x","resourceId":1,"memoryConfig":"x"}`, "resourceId memoryConfig"},
+		{working, `{"workingMemory":"x","memoryConfig":{"workingMemory":{"scope":"all","schema":1}}}`, "memoryConfig.workingMemory.scope memoryConfig.workingMemory.schema"},
+		{working, `{"workingMemory":"x","memoryConfig":{"workingMemory":{"schema":{"type":"thing"}}}}`, "memoryConfig.workingMemory.schema"},
+		{restore, `{}`, "version"},
+		{restore, `{"version":0}`, "version"},
+		{restore, `{"version":"1"}`, "version"},
+		{restore, `{"version":null}`, "version"},
+		{restore, `{"version":1.5,"resourceId":""}`, "resourceId"},
 		{retry, `{"id":"1"}`, "id"},
 		{retry, `{"ids":[]}`, "ids"},
 		{retry, `{"ids":null}`, "ids"},
@@ -299,6 +314,8 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		messages = "/api/memory/threads/t/messages"
 		search   = "/api/memory/search"
 		jobs     = "/api/memory/jobs"
+		working  = "/api/memory/threads/t/working-memory"
+		versions = "/api/memory/threads/t/working-memory/versions"
 	)
 	e := detached(small())
 	for _, test := range []struct {
@@ -368,6 +385,17 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		{search, "memoryConfig", `{"semanticRecall":{"topK":201}}`, 400, "memoryConfig.semanticRecall.topK"},
 		{search, "memoryConfig", `{"semanticRecall":{"mode":"magic"}}`, 400, "memoryConfig.semanticRecall.mode"},
 		{search, "memoryConfig", `{"semanticRecall":{"messageRange":{"before":-1}}}`, 400, "memoryConfig.semanticRecall.messageRange.before"},
+		{working, "memoryConfig", "{bad", 400, "memoryConfig"},
+		{working, "memoryConfig", "[]", 400, "memoryConfig"},
+		{working, "memoryConfig", `{"workingMemory":{"scope":"all"}}`, 400, "memoryConfig.workingMemory.scope"},
+		{working, "agentId", "", 400, "agentId"},
+		{working, "resourceId", "", 400, "resourceId"},
+		{versions, "before", "0", 400, "before"},
+		{versions, "before", "-1", 400, "before"},
+		{versions, "before", "9223372036854775808", 400, "before"},
+		{versions, "perPage", "0", 400, "perPage"},
+		{versions, "perPage", "1001", 400, "perPage"},
+		{versions, "perPage", "false", 400, "perPage"},
 		{jobs, "dead", "1", 400, "dead"},
 		{jobs, "dead", "", 400, "dead"},
 		{jobs, "before", "", 400, "before"},

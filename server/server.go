@@ -83,6 +83,13 @@ func (a api) register(e *echo.Echo) {
 	memory.GET("/threads/:threadId/source", a.getSource)
 	memory.GET("/threads/:threadId/clone-history", a.getCloneHistory)
 
+	memory.GET("/threads/:threadId/working-memory", a.getWorkingMemory)
+	memory.POST("/threads/:threadId/working-memory", a.once(api.updateWorkingMemory))
+	memory.GET("/threads/:threadId/working-memory/versions", a.listWorkingMemoryVersions)
+	memory.POST("/threads/:threadId/working-memory/restore", a.once(api.restoreWorkingMemory))
+	memory.GET("/threads/:threadId/working-memory/instruction", a.getWorkingMemoryInstruction)
+	memory.GET("/threads/:threadId/working-memory/tool", a.getWorkingMemoryTool)
+
 	memory.POST("/save-messages", a.embedded(a.once(api.saveMessages)))
 	memory.PATCH("/messages", a.updateMessages)
 	memory.POST("/messages/delete", a.once(api.deleteMessages))

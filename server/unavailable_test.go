@@ -15,21 +15,23 @@ import (
 
 // validBodies holds for each route with a body one that its checks let pass.
 var validBodies = map[string]string{
-	"POST /api/memory/threads":                           `{"resourceId":"u"}`,
-	"PATCH /api/memory/threads/:threadId":                `{"title":"x"}`,
-	"POST /api/memory/threads/:threadId/transfer":        `{"resourceId":"v"}`,
-	"POST /api/memory/threads/:threadId/clone":           `{}`,
-	"POST /api/memory/save-messages":                     `{"messages":[{"threadId":"t","resourceId":"u","role":"user","content":"x"}]}`,
-	"PATCH /api/memory/messages":                         `{"messages":[{"id":"m","role":"user"}]}`,
-	"POST /api/memory/messages/delete":                   `{"messageIds":"m"}`,
-	"POST /api/memory/recall":                            `{"threadId":"t"}`,
-	"PUT /api/memory/config":                             `{"config":{}}`,
-	"POST /api/memory/context":                           `{"threadId":"t"}`,
-	"POST /api/memory/processors/semantic-recall/input":  `{"threadId":"t","config":{"semanticRecall":{"mode":"lexical"}},"messages":[{"id":"m","role":"user","content":"x"}]}`,
-	"POST /api/memory/processors/semantic-recall/output": `{"threadId":"t","resourceId":"u","messages":[{"id":"m","role":"user","content":"x"}]}`,
-	"POST /api/memory/processors/message-history/input":  `{"threadId":"t"}`,
-	"POST /api/memory/processors/message-history/output": `{"threadId":"t","resourceId":"u","messages":[{"id":"m","role":"user","content":"x"}]}`,
-	"POST /api/memory/jobs/retry":                        `{}`,
+	"POST /api/memory/threads":                                  `{"resourceId":"u"}`,
+	"PATCH /api/memory/threads/:threadId":                       `{"title":"x"}`,
+	"POST /api/memory/threads/:threadId/transfer":               `{"resourceId":"v"}`,
+	"POST /api/memory/threads/:threadId/clone":                  `{}`,
+	"POST /api/memory/save-messages":                            `{"messages":[{"threadId":"t","resourceId":"u","role":"user","content":"x"}]}`,
+	"PATCH /api/memory/messages":                                `{"messages":[{"id":"m","role":"user"}]}`,
+	"POST /api/memory/messages/delete":                          `{"messageIds":"m"}`,
+	"POST /api/memory/recall":                                   `{"threadId":"t"}`,
+	"PUT /api/memory/config":                                    `{"config":{}}`,
+	"POST /api/memory/context":                                  `{"threadId":"t"}`,
+	"POST /api/memory/processors/semantic-recall/input":         `{"threadId":"t","config":{"semanticRecall":{"mode":"lexical"}},"messages":[{"id":"m","role":"user","content":"x"}]}`,
+	"POST /api/memory/processors/semantic-recall/output":        `{"threadId":"t","resourceId":"u","messages":[{"id":"m","role":"user","content":"x"}]}`,
+	"POST /api/memory/processors/message-history/input":         `{"threadId":"t"}`,
+	"POST /api/memory/processors/message-history/output":        `{"threadId":"t","resourceId":"u","messages":[{"id":"m","role":"user","content":"x"}]}`,
+	"POST /api/memory/jobs/retry":                               `{}`,
+	"POST /api/memory/threads/:threadId/working-memory":         `{"workingMemory":"x"}`,
+	"POST /api/memory/threads/:threadId/working-memory/restore": `{"version":1}`,
 }
 
 // validQueries holds for each route with required parameters some that its checks
