@@ -16,7 +16,6 @@ const (
 	CodeForbidden     Code = "forbidden"     // the thread belongs to another resource
 	CodeNotFound      Code = "not_found"     // no such thread or message
 	CodeConflict      Code = "conflict"      // the id is taken
-	CodePrecondition  Code = "precondition"  // a [Match] does not fit: another has changed it
 	CodeUnprocessable Code = "unprocessable" // it is well-formed and cannot be done
 	CodeUnavailable   Code = "unavailable"   // the database is out of reach or too busy; try again
 	// CodeVersionMismatch: it has changed since the version that was named.

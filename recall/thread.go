@@ -3,7 +3,6 @@ package recall
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -302,8 +301,8 @@ func (m *Memory) owned(ctx context.Context, db dbgen.DBTX, id, resourceID string
 // any.
 func (m *Memory) ownedAt(ctx context.Context, db dbgen.DBTX, id, resourceID string, versions []int64) (dbgen.Thread, error) {
 	row, err := m.owned(ctx, db, id, resourceID)
-	if err == nil && len(versions) > 0 && !slices.Contains(versions, row.Version) {
-		return dbgen.Thread{}, errorf(CodeVersionMismatch, "The thread has changed since")
+	if err == nil {
+		err = checkVersion("The thread", row.Version, versions)
 	}
 	return row, err
 }

@@ -51,8 +51,9 @@ type WorkingMemoryUpdate struct {
 	// key. It needs a schema, which must admit the outcome. Text that is no JSON
 	// object, from before there was a schema, counts as {}.
 	Merge json.RawMessage
-	// Match is what the change is meant for; nil lets the last writer win.
-	Match *Match
+	// Versions are those that the change is meant for, 0 being that of none; without
+	// them the last writer wins.
+	Versions []int64
 }
 
 // WorkingMemory gives a working memory as it is. A thread that does not exist yet has
@@ -70,7 +71,7 @@ func (m *Memory) workingMemory(ctx context.Context, of WorkingMemoryOf) (dbgen.W
 	if err := m.checkThreadID(of.ThreadID, of.ResourceID); err != nil {
 		return dbgen.WorkingMemoryGetRow{}, err
 	}
-	row, err := m.queries.WorkingMemoryGet(ctx, m.pool, dbgen.WorkingMemoryGetParams{
+	row, err := m.queries.WorkingMemoryGet(ctx, m.db, dbgen.WorkingMemoryGetParams{
 		ThreadID: of.ThreadID, OfThread: of.ofThread(), ResourceID: of.ResourceID,
 	})
 	switch {
@@ -102,7 +103,7 @@ func (m *Memory) WorkingMemoryVersions(ctx context.Context, of WorkingMemoryOf, 
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	rows, err := m.queries.WorkingMemoryVersionList(ctx, m.pool, dbgen.WorkingMemoryVersionListParams{
+	rows, err := m.queries.WorkingMemoryVersionList(ctx, m.db, dbgen.WorkingMemoryVersionListParams{
 		WorkingMemoryID: current.ID, Before: before, MaxRows: int64(perPage),
 	})
 	versions := make([]WorkingMemory, len(rows))
@@ -114,14 +115,14 @@ func (m *Memory) WorkingMemoryVersions(ctx context.Context, of WorkingMemoryOf, 
 
 // UpdateWorkingMemory changes a working memory and gives it as it is then. What is
 // there already makes no new version. CodeNotFound without the thread,
-// CodePrecondition where Match does not fit, CodeUnprocessable where the schema does
+// CodeVersionMismatch where it has none of Versions, CodeUnprocessable where the schema does
 // not admit the outcome; nothing is changed then.
 func (m *Memory) UpdateWorkingMemory(ctx context.Context, in WorkingMemoryUpdate) (WorkingMemory, error) {
 	schema, err := m.checkWorkingMemoryUpdate(in)
 	if err != nil {
 		return WorkingMemory{}, err
 	}
-	return m.changeWorkingMemory(ctx, in.WorkingMemoryOf, in.Match, func(_ pgx.Tx, _ string, current string) (string, error) {
+	return m.changeWorkingMemory(ctx, in.WorkingMemoryOf, in.Versions, func(_ pgx.Tx, _ string, current string) (string, error) {
 		if in.Text != nil {
 			return m.replacement(*in.Text, schema)
 		}
@@ -132,7 +133,7 @@ func (m *Memory) UpdateWorkingMemory(ctx context.Context, in WorkingMemoryUpdate
 // RestoreWorkingMemory gives a working memory the text of an earlier version, as a
 // new one. CodeNotFound where that version was not, or is forgotten;
 // CodeUnprocessable where it is from before a schema that does not admit it.
-func (m *Memory) RestoreWorkingMemory(ctx context.Context, of WorkingMemoryOf, version int64, match *Match) (WorkingMemory, error) {
+func (m *Memory) RestoreWorkingMemory(ctx context.Context, of WorkingMemoryOf, version int64, versions []int64) (WorkingMemory, error) {
 	c := m.check()
 	c.requiredID("threadId", of.ThreadID)
 	c.id("resourceId", of.ResourceID)
@@ -140,7 +141,7 @@ func (m *Memory) RestoreWorkingMemory(ctx context.Context, of WorkingMemoryOf, v
 	if err := c.err(); err != nil {
 		return WorkingMemory{}, err
 	}
-	return m.changeWorkingMemory(ctx, of, match, func(tx pgx.Tx, id string, _ string) (string, error) {
+	return m.changeWorkingMemory(ctx, of, versions, func(tx pgx.Tx, id string, _ string) (string, error) {
 		old, err := m.queries.WorkingMemoryVersionGet(ctx, tx, dbgen.WorkingMemoryVersionGetParams{WorkingMemoryID: id, Version: version})
 		if isNoRows(err) {
 			return "", errorf(CodeNotFound, "Version not found")
@@ -220,7 +221,7 @@ func (m *Memory) admitted(text string, schema *jsonschema.Schema) error {
 // changeWorkingMemory runs next on the current text under the lock of the working
 // memory, and stores what it gives.
 func (m *Memory) changeWorkingMemory(
-	ctx context.Context, of WorkingMemoryOf, match *Match, next func(tx pgx.Tx, id string, current string) (string, error),
+	ctx context.Context, of WorkingMemoryOf, versions []int64, next func(tx pgx.Tx, id string, current string) (string, error),
 ) (WorkingMemory, error) {
 	var memory WorkingMemory
 	err := m.write(ctx, func(tx pgx.Tx) error {
@@ -228,7 +229,7 @@ func (m *Memory) changeWorkingMemory(
 		if err != nil {
 			return err
 		}
-		if err := match.check(current.Version); err != nil {
+		if err := checkVersion("The working memory", current.Version, versions); err != nil {
 			return err
 		}
 		text, err := next(tx, id, current.Text)

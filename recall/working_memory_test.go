@@ -38,8 +38,8 @@ func (m memory) remember(t must, working recall.WorkingMemoryOf, text string) re
 	return changed
 }
 
-func (m memory) merge(working recall.WorkingMemoryOf, patch string, match *recall.Match) (recall.WorkingMemory, error) {
-	return m.UpdateWorkingMemory(ctx, recall.WorkingMemoryUpdate{WorkingMemoryOf: working, Merge: json.RawMessage(patch), Match: match})
+func (m memory) merge(working recall.WorkingMemoryOf, patch string, versions []int64) (recall.WorkingMemory, error) {
+	return m.UpdateWorkingMemory(ctx, recall.WorkingMemoryUpdate{WorkingMemoryOf: working, Merge: json.RawMessage(patch), Versions: versions})
 }
 
 func (m memory) remembered(t must, working recall.WorkingMemoryOf) recall.WorkingMemory {
@@ -62,7 +62,7 @@ func (m memory) history(t must, working recall.WorkingMemoryOf) []string {
 	return texts
 }
 
-func exactly(version int64) *recall.Match { return &recall.Match{Versions: []int64{version}} }
+func exactly(version int64) []int64 { return []int64{version} }
 
 func TestWorkingMemoryIsOfTheResourceOrOfTheThread(t *testing.T) {
 	t.Parallel()
@@ -311,20 +311,17 @@ func TestAChangeForAnotherVersionIsRefused(t *testing.T) {
 	m := newMemory(t)
 	m.create(t, recall.NewThread{ID: thread})
 	working := ofResource(thread)
-	set := func(text string, match *recall.Match) error {
-		_, err := m.UpdateWorkingMemory(ctx, recall.WorkingMemoryUpdate{WorkingMemoryOf: working, Text: &text, Match: match})
+	set := func(text string, versions []int64) error {
+		_, err := m.UpdateWorkingMemory(ctx, recall.WorkingMemoryUpdate{WorkingMemoryOf: working, Text: &text, Versions: versions})
 		return err
 	}
-	anything := &recall.Match{Any: true}
-	requireCode(t, set("early", anything), recall.CodePrecondition)
-	requireCode(t, set("early", exactly(1)), recall.CodePrecondition)
+	requireCode(t, set("early", exactly(1)), recall.CodeVersionMismatch)
 	require.NoError(t, set("first", exactly(0)), "0 is the absence of any")
-	requireCode(t, set("first too", exactly(0)), recall.CodePrecondition)
-	require.NoError(t, set("second", anything))
-	require.NoError(t, set("third", &recall.Match{Versions: []int64{7, 2}}))
-	requireCode(t, set("third", &recall.Match{}), recall.CodePrecondition)
+	requireCode(t, set("first too", exactly(0)), recall.CodeVersionMismatch)
+	require.NoError(t, set("second", nil))
+	require.NoError(t, set("third", []int64{7, 2}))
 	_, err := m.RestoreWorkingMemory(ctx, working, 1, exactly(2))
-	requireCode(t, err, recall.CodePrecondition)
+	requireCode(t, err, recall.CodeVersionMismatch)
 	_, err = m.RestoreWorkingMemory(ctx, working, 1, exactly(3))
 	require.NoError(t, err)
 	require.Equal(t, []string{"first", "second", "third", "first"}, m.history(t, working))
@@ -345,7 +342,7 @@ func TestOfTwoMergesForOneVersionOneIsToTryAgain(t *testing.T) {
 		for patch, writer := range writers {
 			go func() {
 				_, err := writer.merge(working, patch, exactly(start))
-				if codeOf(err) == recall.CodePrecondition {
+				if codeOf(err) == recall.CodeVersionMismatch {
 					results <- err
 					_, err = writer.merge(working, patch, exactly(start+1))
 				}
@@ -357,7 +354,7 @@ func TestOfTwoMergesForOneVersionOneIsToTryAgain(t *testing.T) {
 			if err := <-results; err == nil {
 				won++
 			} else {
-				requireCode(t, err, recall.CodePrecondition)
+				requireCode(t, err, recall.CodeVersionMismatch)
 				lost++
 			}
 		}

@@ -26,7 +26,6 @@ var statusOf = map[recall.Code]int{
 	recall.CodeForbidden:     http.StatusForbidden,
 	recall.CodeNotFound:      http.StatusNotFound,
 	recall.CodeConflict:      http.StatusConflict,
-	recall.CodePrecondition:  http.StatusPreconditionFailed,
 	recall.CodeUnstorable:    http.StatusUnprocessableEntity,
 	recall.CodeUnprocessable: http.StatusUnprocessableEntity,
 	recall.CodeUnavailable:   http.StatusServiceUnavailable,

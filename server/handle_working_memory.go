@@ -14,7 +14,7 @@ func (a api) getWorkingMemory(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set(headerETag, etag(memory.Version))
+	c.Response().Header().Set(headerETag, tagOf(memory.Version))
 	return respond(c, appendWorkingMemory(nil, of, memory))
 }
 
@@ -23,7 +23,7 @@ func (a api) getWorkingMemoryInstruction(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set(headerETag, etag(memory.Version))
+	c.Response().Header().Set(headerETag, tagOf(memory.Version))
 	return respond(c, append(appendText([]byte(`{"instruction":`), of.Config.Instruction(memory.Text)), '}'))
 }
 
@@ -57,12 +57,12 @@ func (a api) listWorkingMemoryVersions(c echo.Context) error {
 }
 
 func (a api) updateWorkingMemory(c echo.Context) error {
-	of, body, match, err := a.readChange(c)
+	of, body, versions, err := a.readChange(c)
 	if err != nil {
 		return err
 	}
 	update := recall.WorkingMemoryUpdate{
-		WorkingMemoryOf: of, Match: match,
+		WorkingMemoryOf: of, Versions: versions,
 		Text: readWorkingMemoryText(body, of.Config), Merge: body.rawObject("merge"),
 	}
 	if err := body.faults.err(); err != nil {
@@ -72,7 +72,7 @@ func (a api) updateWorkingMemory(c echo.Context) error {
 }
 
 func (a api) restoreWorkingMemory(c echo.Context) error {
-	of, body, match, err := a.readChange(c)
+	of, body, versions, err := a.readChange(c)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a api) restoreWorkingMemory(c echo.Context) error {
 	if err := body.faults.err(); err != nil {
 		return err
 	}
-	return answerChange(c)(a.memory.RestoreWorkingMemory(c.Request().Context(), of, version, match))
+	return answerChange(c)(a.memory.RestoreWorkingMemory(c.Request().Context(), of, version, versions))
 }
 
 // readWorkingMemory reads the working memory that the query is about.
@@ -99,7 +99,7 @@ func (a api) readWorkingMemory(c echo.Context) (recall.WorkingMemoryOf, recall.W
 }
 
 // readChange reads what all changes of a working memory have, but for their body.
-func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, *recall.Match, error) {
+func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, []int64, error) {
 	none := recall.WorkingMemoryOf{}
 	if _, err := threadID(c); err != nil {
 		return none, object{}, nil, err
@@ -109,7 +109,7 @@ func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, *recall
 	if err := q.faults.err(); err != nil {
 		return none, object{}, nil, err
 	}
-	match, err := ifMatch(c)
+	versions, err := ifMatch(c)
 	if err != nil {
 		return none, object{}, nil, err
 	}
@@ -122,7 +122,7 @@ func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, *recall
 		return none, object{}, nil, err
 	}
 	of, err := a.workingMemoryOf(c, q, owner, ofCall)
-	return of, body, match, err
+	return of, body, versions, err
 }
 
 // workingMemoryOf says which working memory is meant: by the thread of the path and
@@ -169,7 +169,7 @@ func answerChange(c echo.Context) func(recall.WorkingMemory, error) error {
 		if err != nil {
 			return err
 		}
-		c.Response().Header().Set(headerETag, etag(memory.Version))
+		c.Response().Header().Set(headerETag, tagOf(memory.Version))
 		return respond(c, append(appendWorkingMemoryText([]byte(`{"success":true,`), memory), '}'))
 	}
 }

@@ -21,7 +21,7 @@ const (
 const invalidHeaders = "Invalid headers"
 
 // noVersion is a version that nothing has.
-const noVersion = 0
+const noVersion = -1
 
 // entityTag finds one at the front of a text: whether it is weak, and what is
 // quoted. RFC 9110, section 8.8.3.
