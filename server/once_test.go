@@ -62,6 +62,7 @@ func TestEveryPostIsDoneOnceUnderAKey(t *testing.T) {
 		t.Run(route.Path, func(t *testing.T) {
 			t.Parallel()
 			s := filled(t)
+			must(t, s, http.MethodPost, "/api/memory/threads/t/working-memory", `{"resourceId":"u","workingMemory":"first"}`)
 			body := validBodies[route.Method+" "+route.Path]
 			target := strings.Replace(route.Path, ":threadId", "t", 1)
 			first := keyed(t, s, "k", target, body)
