@@ -50,8 +50,16 @@ func (m *Memory) Context(ctx context.Context, in ContextRequest) (Context, error
 	if err != nil {
 		return Context{}, err
 	}
-	turn := Turn{ThreadID: in.ThreadID, ResourceID: in.ResourceID}
-	out, err := newPack(turn, found.Messages, in.SplitToolPairs).fill(in.MaxTokens)
+	turn := Turn{ThreadID: in.ThreadID, ResourceID: in.ResourceID, Config: in.Config}
+	instruction, err := m.InstructionForTurn(ctx, turn)
+	if err != nil {
+		return Context{}, err
+	}
+	for i := range instruction.Messages {
+		instruction.Messages[i].Explain = &Explanation{Reasons: []Reason{ReasonWorkingMemory}}
+	}
+	messages := slices.Concat(instruction.Messages, found.Messages)
+	out, err := newPack(turn, messages, in.SplitToolPairs).fill(in.MaxTokens)
 	out.Degraded = found.Degraded
 	return out, err
 }

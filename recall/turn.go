@@ -32,7 +32,10 @@ type Recalled struct {
 }
 
 // The ids of what is put before a turn and is no message of a thread.
-const recalledID = "recalled"
+const (
+	recalledID    = "recalled"
+	instructionID = "working-memory"
+)
 
 // RecallForTurn finds what answers the turn's last user message: of its own thread
 // as the messages they are, with their context, oldest first, and of other threads
@@ -82,6 +85,24 @@ func (m *Memory) HistoryForTurn(ctx context.Context, turn Turn) (Recalled, error
 	own, _ := turn.split(result.Messages)
 	own = slices.DeleteFunc(own, func(message Message) bool { return message.Role == "system" })
 	return Recalled{Messages: own}, nil
+}
+
+// InstructionForTurn gives one system message: how the model is to use the working
+// memory, and what is in it. None where that is not enabled. It is Mastra's
+// WorkingMemory processor, on input.
+func (m *Memory) InstructionForTurn(ctx context.Context, turn Turn) (Recalled, error) {
+	if err := m.checkTurn(turn); err != nil {
+		return Recalled{}, err
+	}
+	config := turn.Config.WorkingMemory
+	if config == nil || !config.Enabled {
+		return Recalled{}, nil
+	}
+	memory, err := m.WorkingMemory(ctx, WorkingMemoryOf{ThreadID: turn.ThreadID, ResourceID: turn.ResourceID, Config: *config})
+	if err != nil {
+		return Recalled{}, err
+	}
+	return Recalled{Messages: []Message{systemMessage(instructionID, config.Instruction(memory.Text), memory.UpdatedAt, turn)}}, nil
 }
 
 // SaveTurn stores what a turn has brought, and gives it as stored: without system

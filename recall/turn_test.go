@@ -220,3 +220,34 @@ func unique(texts []string) []string {
 	slices.Sort(texts)
 	return slices.Compact(texts)
 }
+
+func TestWorkingMemoryBeforeATurn(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	m.save(t, said("u", "I am Sam"))
+	_, err := m.UpdateWorkingMemory(ctx, recall.WorkingMemoryUpdate{WorkingMemoryOf: recall.WorkingMemoryOf{ThreadID: thread}, Text: of("- Name: Sam")})
+	require.NoError(t, err)
+	turn := turnOf(recall.Config{WorkingMemory: &recall.WorkingMemoryConfig{Enabled: true}}, "Hello")
+	got, err := m.InstructionForTurn(ctx, turn)
+	require.NoError(t, err)
+	require.Equal(t, []string{"working-memory"}, ids(got.Messages))
+	assert.Contains(t, got.Messages[0].Text(), "- Name: Sam")
+	assert.Equal(t, "system", got.Messages[0].Role)
+
+	config := lastAnd(5, 0)
+	config.WorkingMemory = turn.Config.WorkingMemory
+	in := recall.ContextRequest{ThreadID: thread, ResourceID: resource, Config: config}
+	seen := m.whatModelsSee(t, in)
+	assert.Equal(t, []string{"working-memory", "u"}, ids(seen.Messages))
+	assert.Equal(t, []recall.Reason{recall.ReasonWorkingMemory}, seen.Messages[0].Explain.Reasons)
+	in.MaxTokens = seen.Tokens - 1
+	assert.Equal(t, []string{"u"}, ids(m.whatModelsSee(t, in).Messages), "the newest message comes first")
+	in.ThreadID = "new"
+	in.MaxTokens = 0
+	assert.Equal(t, []string{"working-memory"}, ids(m.whatModelsSee(t, in).Messages))
+
+	turn.Config.WorkingMemory = &recall.WorkingMemoryConfig{}
+	got, err = m.InstructionForTurn(ctx, turn)
+	require.NoError(t, err)
+	assert.Empty(t, got.Messages)
+}

@@ -102,6 +102,8 @@ func (a api) register(e *echo.Echo) {
 	memory.POST("/context", a.onceRead(api.context))
 	memory.POST("/processors/semantic-recall/input", a.onceRead(before((*recall.Memory).RecallForTurn)))
 	memory.POST("/processors/semantic-recall/output", a.once(api.saveTurn))
+	memory.POST("/processors/working-memory/input", a.onceRead(before((*recall.Memory).InstructionForTurn)))
+	memory.POST("/processors/working-memory/output", a.once(api.saveTurn))
 	memory.POST("/processors/message-history/input", a.onceRead(before((*recall.Memory).HistoryForTurn)))
 	memory.POST("/processors/message-history/output", a.once(api.saveTurn))
 

@@ -27,6 +27,8 @@ var validBodies = map[string]string{
 	"POST /api/memory/context":                                  `{"threadId":"t"}`,
 	"POST /api/memory/processors/semantic-recall/input":         `{"threadId":"t","config":{"semanticRecall":{"mode":"lexical"}},"messages":[{"id":"m","role":"user","content":"x"}]}`,
 	"POST /api/memory/processors/semantic-recall/output":        `{"threadId":"t","resourceId":"u","messages":[{"id":"m","role":"user","content":"x"}]}`,
+	"POST /api/memory/processors/working-memory/input":          `{"threadId":"t","config":{"workingMemory":{"enabled":true}}}`,
+	"POST /api/memory/processors/working-memory/output":         `{"threadId":"t","resourceId":"u","messages":[{"id":"m","role":"user","content":"x"}]}`,
 	"POST /api/memory/processors/message-history/input":         `{"threadId":"t"}`,
 	"POST /api/memory/processors/message-history/output":        `{"threadId":"t","resourceId":"u","messages":[{"id":"m","role":"user","content":"x"}]}`,
 	"POST /api/memory/jobs/retry":                               `{}`,
