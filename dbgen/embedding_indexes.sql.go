@@ -239,6 +239,17 @@ func (q *Queries) EmbeddingIndexListMissing(ctx context.Context, db DBTX, arg Em
 	return items, nil
 }
 
+const embeddingIndexLockAll = `-- name: EmbeddingIndexLockAll :exec
+LOCK TABLE recall.threads, recall.messages IN ACCESS EXCLUSIVE MODE
+`
+
+// Keeps all others out of these tables, as dropping a table that refers to them
+// does. Readers take the two in any order.
+func (q *Queries) EmbeddingIndexLockAll(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingIndexLockAll)
+	return err
+}
+
 const embeddingIndexLockMany = `-- name: EmbeddingIndexLockMany :many
 SELECT i.id, i.name, i.model, i.dimensions, i.length_prior, i.state, i.hnsw_m, i.hnsw_ef_construction, i.created_at, i.live_at, i.graph
 FROM recall.embedding_indexes AS i
@@ -279,14 +290,14 @@ func (q *Queries) EmbeddingIndexLockMany(ctx context.Context, db DBTX) ([]Recall
 	return items, nil
 }
 
-const embeddingIndexLockTables = `-- name: EmbeddingIndexLockTables :exec
-LOCK TABLE recall.threads, recall.messages IN ACCESS EXCLUSIVE MODE
+const embeddingIndexLockWriters = `-- name: EmbeddingIndexLockWriters :exec
+LOCK TABLE recall.threads, recall.messages IN SHARE ROW EXCLUSIVE MODE
 `
 
 // Keeps writers out of the tables that an index's table refers to, in the order in
-// which writers take them, so that making or dropping it cannot deadlock with them.
-func (q *Queries) EmbeddingIndexLockTables(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, embeddingIndexLockTables)
+// which writers take them, so that making it cannot deadlock with them.
+func (q *Queries) EmbeddingIndexLockWriters(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingIndexLockWriters)
 	return err
 }
 
@@ -305,6 +316,16 @@ type EmbeddingIndexSetStateParams struct {
 // Moves an index to a state; what becomes live does so now.
 func (q *Queries) EmbeddingIndexSetState(ctx context.Context, db DBTX, arg EmbeddingIndexSetStateParams) error {
 	_, err := db.Exec(ctx, embeddingIndexSetState, arg.State, arg.Name)
+	return err
+}
+
+const embeddingIndexWaitBriefly = `-- name: EmbeddingIndexWaitBriefly :exec
+SELECT set_config('lock_timeout', '200ms', true)
+`
+
+// Ends a wait for a lock in this transaction sooner than a deadlock is looked for.
+func (q *Queries) EmbeddingIndexWaitBriefly(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingIndexWaitBriefly)
 	return err
 }
 

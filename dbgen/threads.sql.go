@@ -311,7 +311,7 @@ func (q *Queries) ThreadGet(ctx context.Context, db DBTX, id string) (Thread, er
 }
 
 const threadHold = `-- name: ThreadHold :one
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
 FROM recall.threads AS t
 WHERE t.id = $1::text
 FOR KEY SHARE
@@ -333,6 +333,7 @@ func (q *Queries) ThreadHold(ctx context.Context, db DBTX, id string) (Thread, e
 		&i.SourceThreadID,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Version,
 	)
 	return i, err
 }

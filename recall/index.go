@@ -121,7 +121,7 @@ func (m *Memory) CreateIndex(ctx context.Context, in NewIndex) (Index, error) {
 	}
 	var row dbgen.RecallEmbeddingIndex
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
-		if err := m.queries.EmbeddingIndexLockTables(ctx, tx); err != nil {
+		if err := m.queries.EmbeddingIndexLockWriters(ctx, tx); err != nil {
 			return err
 		}
 		row, err = m.queries.EmbeddingIndexCreate(ctx, tx, dbgen.EmbeddingIndexCreateParams{
@@ -211,6 +211,29 @@ func (m *Memory) RollBack(ctx context.Context, name string) (revived string, err
 // DropIndex removes an index with its vectors, and the jobs that are for it alone.
 // CodeConflict when it is live and, unless forced, when a roll-back would need it.
 func (m *Memory) DropIndex(ctx context.Context, name string, force bool) error {
+	err := m.dropIndex(ctx, name, force)
+	for range dropAttempts {
+		if !isLockTimeout(err) {
+			break
+		}
+		// Readers and this one may each have had what the other waits for.
+		select {
+		case <-time.After(dropPause):
+		case <-ctx.Done():
+			return databaseError(ctx.Err())
+		}
+		err = m.dropIndex(ctx, name, force)
+	}
+	return err
+}
+
+// How often an index is tried to be dropped among readers, and the pause between.
+const (
+	dropAttempts = 100
+	dropPause    = 50 * time.Millisecond
+)
+
+func (m *Memory) dropIndex(ctx context.Context, name string, force bool) error {
 	return m.changeIndexes(ctx, func(tx pgx.Tx, indexes []Index) error {
 		index, err := named(indexes, name)
 		if err != nil {
@@ -222,7 +245,10 @@ func (m *Memory) DropIndex(ctx context.Context, name string, force bool) error {
 		if before := lastRetired(indexes); !force && before != nil && before.Name == name {
 			return errorf(CodeConflict, "The embedding index %q is the one that a roll-back would make live again", name)
 		}
-		if err := m.queries.EmbeddingIndexLockTables(ctx, tx); err != nil {
+		if err := m.queries.EmbeddingIndexWaitBriefly(ctx, tx); err != nil {
+			return err
+		}
+		if err := m.queries.EmbeddingIndexLockAll(ctx, tx); err != nil {
 			return err
 		}
 		if err := m.queries.EmbeddingIndexDropTable(ctx, tx, name); err != nil {

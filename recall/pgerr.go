@@ -128,4 +128,10 @@ func isSchemaMissing(err error) bool {
 	return errors.As(err, &pgErr) && (pgErr.Code == stateUndefinedTable || pgErr.Code == stateUndefinedSchema)
 }
 
+// isLockTimeout says that a lock was waited for in vain.
+func isLockTimeout(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == stateLockNotAvailable
+}
+
 func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -88,7 +88,16 @@ SELECT recall.promote_embeddings(i, @resource_id::text, @max_rows::integer)::big
 FROM recall.embedding_indexes AS i
 WHERE i.name = @name::text;
 
--- name: EmbeddingIndexLockTables :exec
+-- name: EmbeddingIndexLockWriters :exec
 -- Keeps writers out of the tables that an index's table refers to, in the order in
--- which writers take them, so that making or dropping it cannot deadlock with them.
+-- which writers take them, so that making it cannot deadlock with them.
+LOCK TABLE recall.threads, recall.messages IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: EmbeddingIndexWaitBriefly :exec
+-- Ends a wait for a lock in this transaction sooner than a deadlock is looked for.
+SELECT set_config('lock_timeout', '200ms', true);
+
+-- name: EmbeddingIndexLockAll :exec
+-- Keeps all others out of these tables, as dropping a table that refers to them
+-- does. Readers take the two in any order.
 LOCK TABLE recall.threads, recall.messages IN ACCESS EXCLUSIVE MODE;
