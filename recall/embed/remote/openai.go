@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgrecall/pgrecall/recall/embed"
+	"github.com/pgrecall/pgrecall/recall/service"
 )
 
 // OpenAI embeds texts through a service with OpenAI's /v1/embeddings.
@@ -49,7 +50,7 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 		// environment.
 		service: openai.NewEmbeddingService(
 			option.WithBaseURL(config.BaseURL),
-			option.WithHTTPClient(&http.Client{Transport: boundedReplies{transport}}),
+			option.WithHTTPClient(&http.Client{Transport: service.BoundedReplies{Next: transport, Bytes: maxReplyBytes}}),
 			// The client's own retries end with the first timeout and wait for
 			// minutes where the service says so.
 			option.WithMaxRetries(0),

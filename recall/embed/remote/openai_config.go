@@ -3,10 +3,9 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
-	"unicode"
+
+	"github.com/pgrecall/pgrecall/recall/service"
 )
 
 // OpenAIConfig says how to reach a service with OpenAI's /v1/embeddings:
@@ -82,11 +81,8 @@ func (c OpenAIConfig) check() error {
 	if c.Model == "" {
 		return errors.New("the embedding model is missing")
 	}
-	if err := checkBaseURL(c.BaseURL); err != nil {
+	if err := service.Check("embedding", c.BaseURL, c.Key); err != nil {
 		return err
-	}
-	if strings.ContainsFunc(c.Key, unicode.IsControl) {
-		return errors.New("the embedding key has control characters; a line break at its end?")
 	}
 	for _, field := range []struct {
 		name     string
@@ -105,17 +101,6 @@ func (c OpenAIConfig) check() error {
 	}
 	if c.Timeout < 0 || c.Backoff < 0 {
 		return errors.New("the embedding timeout and backoff cannot be negative")
-	}
-	return nil
-}
-
-func checkBaseURL(base string) error {
-	parsed, err := url.Parse(base)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return errors.New("the embedding URL is not of the form http://host:port/v1 or https://host/v1")
-	}
-	if parsed.RawQuery != "" || parsed.Fragment != "" {
-		return errors.New("the embedding URL has a query or a fragment")
 	}
 	return nil
 }
