@@ -623,6 +623,80 @@ func (q *Queries) ThreadListClones(ctx context.Context, db DBTX, arg ThreadListC
 	return items, nil
 }
 
+const threadListOpening = `-- name: ThreadListOpening :many
+WITH question AS (
+    SELECT m.id, m.role, m.content, m.updated_at, m.thread_id, m.created_at, m.seq
+    FROM recall.threads AS t
+    CROSS JOIN LATERAL (
+        SELECT q.id, q.thread_id, q.resource_id, q.seq, q.role, q.type, q.content, q.created_at, q.updated_at, q.lexemes, q.asks
+        FROM recall.messages AS q
+        WHERE q.thread_id = t.id
+            AND q.role = 'user'
+            AND EXISTS (
+                SELECT FROM jsonb_array_elements_text(recall.message_texts(q.content)) AS w (words) WHERE w.words ~ '\S'
+            )
+        ORDER BY q.created_at, q.seq
+        LIMIT 1
+    ) AS m
+    WHERE t.id = $1::text
+        AND t.title = ''
+        AND t.title_source = 'none'
+)
+SELECT q.id, q.role, q.content, q.updated_at
+FROM question AS q
+UNION ALL
+SELECT m.id, m.role, m.content, m.updated_at
+FROM question AS q
+CROSS JOIN LATERAL (
+    SELECT a.id, a.thread_id, a.resource_id, a.seq, a.role, a.type, a.content, a.created_at, a.updated_at, a.lexemes, a.asks
+    FROM recall.messages AS a
+    WHERE a.thread_id = q.thread_id
+        AND (a.created_at, a.seq) > (q.created_at, q.seq)
+        AND a.role = 'assistant'
+        AND EXISTS (
+            SELECT FROM jsonb_array_elements_text(recall.message_texts(a.content)) AS w (words) WHERE w.words ~ '\S'
+        )
+    ORDER BY a.created_at, a.seq
+    LIMIT 1
+) AS m
+`
+
+type ThreadListOpeningRow struct {
+	ID        string
+	Role      string
+	Content   []byte
+	UpdatedAt time.Time
+}
+
+// What the title of a thread is made of, in any order: the first message of the
+// user's that says something, and the first one of the assistant's after it. No row:
+// there is no such thread without a title, or its user has said nothing.
+// messages_thread_order_idx.
+func (q *Queries) ThreadListOpening(ctx context.Context, db DBTX, id string) ([]ThreadListOpeningRow, error) {
+	rows, err := db.Query(ctx, threadListOpening, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ThreadListOpeningRow
+	for rows.Next() {
+		var i ThreadListOpeningRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Role,
+			&i.Content,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const threadListTitles = `-- name: ThreadListTitles :many
 SELECT t.id, t.title
 FROM recall.threads AS t
@@ -644,6 +718,50 @@ func (q *Queries) ThreadListTitles(ctx context.Context, db DBTX, ids []string) (
 	for rows.Next() {
 		var i ThreadListTitlesRow
 		if err := rows.Scan(&i.ID, &i.Title); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const threadListUntitled = `-- name: ThreadListUntitled :many
+SELECT t.id, t.resource_id
+FROM recall.threads AS t
+LEFT JOIN LATERAL (
+    SELECT true AS found
+    FROM recall.river_job AS j
+    WHERE j.args ->> 'threadId' = t.id AND j.kind = 'title' AND j.state <> 'completed'
+    LIMIT 1 -- keeps it a look-up: as an anti-join it may read all jobs
+) AS job ON true
+WHERE t.id = ANY ($1::text[])
+    AND t.title = ''
+    AND t.title_source = 'none'
+    AND job.found IS NULL
+ORDER BY t.id
+`
+
+type ThreadListUntitledRow struct {
+	ID         string
+	ResourceID string
+}
+
+// Those of given threads, which the caller has locked, that lack a title, that no
+// user has wanted to be without one, and that no job is to give one: none that waits
+// or runs, and none that is dead. By id: threads_pkey, river_job_title_idx.
+func (q *Queries) ThreadListUntitled(ctx context.Context, db DBTX, ids []string) ([]ThreadListUntitledRow, error) {
+	rows, err := db.Query(ctx, threadListUntitled, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ThreadListUntitledRow
+	for rows.Next() {
+		var i ThreadListUntitledRow
+		if err := rows.Scan(&i.ID, &i.ResourceID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -770,6 +888,44 @@ func (q *Queries) ThreadOverwrite(ctx context.Context, db DBTX, arg ThreadOverwr
 		&i.Version,
 	)
 	return i, err
+}
+
+const threadSetGeneratedTitle = `-- name: ThreadSetGeneratedTitle :execrows
+UPDATE recall.threads AS t
+SET title = $1::text,
+    title_source = 'generated'
+WHERE t.id = $2::text
+    AND t.title = ''
+    AND t.title_source = 'none'
+    AND (
+        SELECT count(*)
+        FROM ROWS FROM (unnest($3::text[]), unnest($4::timestamptz[])) AS i (id, updated_at)
+        CROSS JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+        WHERE m.thread_id = t.id AND m.updated_at = i.updated_at
+    ) = cardinality($3::text[])
+`
+
+type ThreadSetGeneratedTitleParams struct {
+	Title      string
+	ID         string
+	MessageIds []string
+	UpdatedAts []time.Time
+}
+
+// Gives a thread, which the caller has locked, a title that was made of given
+// messages. No row: it has one by now, or a user who wants none, it is gone, or one
+// of the messages is, or was changed. updated_at stays: nothing was said.
+func (q *Queries) ThreadSetGeneratedTitle(ctx context.Context, db DBTX, arg ThreadSetGeneratedTitleParams) (int64, error) {
+	result, err := db.Exec(ctx, threadSetGeneratedTitle,
+		arg.Title,
+		arg.ID,
+		arg.MessageIds,
+		arg.UpdatedAts,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const threadTransfer = `-- name: ThreadTransfer :one

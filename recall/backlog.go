@@ -34,19 +34,27 @@ type JobState string
 
 // The states of a [Job].
 const (
-	JobWaiting  JobState = "waiting"  // never tried yet, or the embedder was out of reach
+	JobWaiting  JobState = "waiting"  // never tried yet, or the service was out of reach
 	JobRunning  JobState = "running"  // under way
 	JobRetrying JobState = "retrying" // it failed, and is tried again at NextTryAt
 	JobDead     JobState = "dead"     // given up, until it is retried
 )
 
-// Job is work that is not done: the embedding of messages.
+// The kinds of a [Job].
+const (
+	JobEmbed = "embed" // gives messages their vectors
+	JobTitle = "title" // gives a thread a title
+)
+
+// Job is work that is not done.
 type Job struct {
 	ID         int64
 	Kind       string
 	State      JobState
 	ResourceID string
+	// MessageIDs are what a JobEmbed is about, ThreadID what a JobTitle is.
 	MessageIDs []string
+	ThreadID   string
 	CreatedAt  time.Time
 	// NextTryAt is when it is tried, or was due to be.
 	NextTryAt time.Time
@@ -86,7 +94,10 @@ func (m *Memory) Jobs(ctx context.Context, in JobListing) ([]Job, error) {
 	rows, err := m.queries.JobList(ctx, m.db, params)
 	list := make([]Job, len(rows))
 	for i, row := range rows {
-		var args jobs.Embed
+		args := struct {
+			jobs.Embed
+			ThreadID string `json:"threadId"`
+		}{Embed: jobs.Embed{MessageIDs: []string{}}}
 		if err := json.Unmarshal(row.Args, &args); err != nil {
 			return nil, err
 		}
@@ -96,7 +107,7 @@ func (m *Memory) Jobs(ctx context.Context, in JobListing) ([]Job, error) {
 		}
 		list[i] = Job{
 			ID: row.ID, Kind: row.Kind, State: state, ResourceID: args.ResourceID, MessageIDs: args.MessageIDs,
-			CreatedAt: row.CreatedAt.UTC(), NextTryAt: row.ScheduledAt.UTC(), LastError: row.LastError,
+			ThreadID: args.ThreadID, CreatedAt: row.CreatedAt.UTC(), NextTryAt: row.ScheduledAt.UTC(), LastError: row.LastError,
 		}
 	}
 	return list, databaseError(err)

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgrecall/pgrecall/dbgen"
+	"github.com/pgrecall/pgrecall/recall/chat"
 	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/recall/jobs"
 )
@@ -21,6 +22,7 @@ type Memory struct {
 	questions embed.Embedder // the same behind a cache
 	remote    bool           // vectors of messages are made by jobs
 	queue     *jobs.Queue
+	chat      chat.Service // nil: no titles are made
 }
 
 // Option changes what [New] gives.
@@ -45,6 +47,12 @@ func WithRemoteEmbedder(embedder embed.Embedder) Option {
 		WithEmbedder(embedder)(m)
 		m.remote = true
 	}
+}
+
+// WithChat makes a memory give threads titles by jobs, where an agent's configuration
+// asks for them; [Memory.GenerateTitle] does the work of one.
+func WithChat(service chat.Service) Option {
+	return func(m *Memory) { m.chat = service }
 }
 
 // cachedQuestions is how many questions' vectors are kept.

@@ -63,7 +63,9 @@ type MessageUpdate struct {
 // Threads that do not exist are created with createThreads, and CodeNotFound
 // without. CodeConflict when an id lives in another thread, CodeForbidden when a
 // thread belongs to another resource.
-func (m *Memory) SaveMessages(ctx context.Context, messages []NewMessage, createThreads bool) ([]Message, error) {
+func (m *Memory) SaveMessages(
+	ctx context.Context, messages []NewMessage, createThreads bool, options ...SaveOption,
+) ([]Message, error) {
 	if err := m.checkNewMessages(messages); err != nil {
 		return nil, err
 	}
@@ -74,11 +76,18 @@ func (m *Memory) SaveMessages(ctx context.Context, messages []NewMessage, create
 	if len(stored) == 0 {
 		return stored, nil
 	}
+	titles, err := m.titlesOf(ctx, stored, options)
+	if err != nil {
+		return nil, err
+	}
 	err = m.write(ctx, func(tx pgx.Tx) error {
 		if err := m.lockThreads(ctx, tx, stored, createThreads); err != nil {
 			return err
 		}
-		return m.storeMessages(ctx, tx, stored, fields)
+		if err := m.storeMessages(ctx, tx, stored, fields); err != nil {
+			return err
+		}
+		return m.promiseTitles(ctx, tx, titles)
 	})
 	if err != nil {
 		return nil, err

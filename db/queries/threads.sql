@@ -102,6 +102,82 @@ WHERE t.id = @id::text
     AND (cardinality(@versions::bigint[]) = 0 OR t.version = ANY (@versions::bigint[]))
 RETURNING t.*;
 
+-- name: ThreadListUntitled :many
+-- Those of given threads, which the caller has locked, that lack a title, that no
+-- user has wanted to be without one, and that no job is to give one: none that waits
+-- or runs, and none that is dead. By id: threads_pkey, river_job_title_idx.
+SELECT t.id, t.resource_id
+FROM recall.threads AS t
+LEFT JOIN LATERAL (
+    SELECT true AS found
+    FROM recall.river_job AS j
+    WHERE j.args ->> 'threadId' = t.id AND j.kind = 'title' AND j.state <> 'completed'
+    LIMIT 1 -- keeps it a look-up: as an anti-join it may read all jobs
+) AS job ON true
+WHERE t.id = ANY (@ids::text[])
+    AND t.title = ''
+    AND t.title_source = 'none'
+    AND job.found IS NULL
+ORDER BY t.id;
+
+-- name: ThreadListOpening :many
+-- What the title of a thread is made of, in any order: the first message of the
+-- user's that says something, and the first one of the assistant's after it. No row:
+-- there is no such thread without a title, or its user has said nothing.
+-- messages_thread_order_idx.
+WITH question AS (
+    SELECT m.id, m.role, m.content, m.updated_at, m.thread_id, m.created_at, m.seq
+    FROM recall.threads AS t
+    CROSS JOIN LATERAL (
+        SELECT q.*
+        FROM recall.messages AS q
+        WHERE q.thread_id = t.id
+            AND q.role = 'user'
+            AND EXISTS (
+                SELECT FROM jsonb_array_elements_text(recall.message_texts(q.content)) AS w (words) WHERE w.words ~ '\S'
+            )
+        ORDER BY q.created_at, q.seq
+        LIMIT 1
+    ) AS m
+    WHERE t.id = @id::text
+        AND t.title = ''
+        AND t.title_source = 'none'
+)
+SELECT q.id, q.role, q.content, q.updated_at
+FROM question AS q
+UNION ALL
+SELECT m.id, m.role, m.content, m.updated_at
+FROM question AS q
+CROSS JOIN LATERAL (
+    SELECT a.*
+    FROM recall.messages AS a
+    WHERE a.thread_id = q.thread_id
+        AND (a.created_at, a.seq) > (q.created_at, q.seq)
+        AND a.role = 'assistant'
+        AND EXISTS (
+            SELECT FROM jsonb_array_elements_text(recall.message_texts(a.content)) AS w (words) WHERE w.words ~ '\S'
+        )
+    ORDER BY a.created_at, a.seq
+    LIMIT 1
+) AS m;
+
+-- name: ThreadSetGeneratedTitle :execrows
+-- Gives a thread, which the caller has locked, a title that was made of given
+-- messages. No row: it has one by now, or a user who wants none, it is gone, or one
+-- of the messages is, or was changed. updated_at stays: nothing was said.
+UPDATE recall.threads AS t
+SET title = @title::text,
+    title_source = 'generated'
+WHERE t.id = @id::text
+    AND t.title = ''
+    AND t.title_source = 'none'
+    AND (
+        SELECT count(*)
+        FROM ROWS FROM (unnest(@message_ids::text[]), unnest(@updated_ats::timestamptz[])) AS i (id, updated_at)
+        CROSS JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+        WHERE m.thread_id = t.id AND m.updated_at = i.updated_at
+    ) = cardinality(@message_ids::text[]);
+
 -- name: ThreadTransfer :one
 -- The new owner reaches the thread's messages by ON UPDATE CASCADE. No row: as for
 -- ThreadUpdate.

@@ -1,6 +1,6 @@
 // Package jobs does after a request what need not be done within it, by River:
-// it embeds messages with a remote embedder, and does again and again what is due
-// from time to time.
+// it embeds messages with a remote embedder, makes titles of threads with a chat
+// model, and does again and again what is due from time to time.
 //
 // What it keeps:
 //
@@ -28,8 +28,11 @@ import (
 const schema = "recall"
 
 // maintenance is the queue of the jobs that nobody waits for; the statement
-// JobBacklog leaves it out.
-const maintenance = "maintenance"
+// JobBacklog leaves it out. titles is that of the titles.
+const (
+	maintenance = "maintenance"
+	titles      = "titles"
+)
 
 // EmbedBatch is the most messages of one job: few enough to be embedded in the
 // time that a job has, and lost to a kill at once.
@@ -47,6 +50,16 @@ type Embed struct {
 
 // Kind names the job to River.
 func (Embed) Kind() string { return "embed" }
+
+// Title is a job that gives a thread a title, as its agent is configured.
+type Title struct {
+	ResourceID string `json:"resourceId"`
+	ThreadID   string `json:"threadId"`
+	AgentID    string `json:"agentId"`
+}
+
+// Kind names the job to River.
+func (Title) Kind() string { return "title" }
 
 // due is a job that runs a [Task] once.
 type due struct {
@@ -70,7 +83,16 @@ func NewQueue() *Queue {
 
 // InsertEmbed inserts jobs for the embedders of a model, in tx.
 func (q *Queue) InsertEmbed(ctx context.Context, tx pgx.Tx, model string, dimensions int, jobs []Embed) error {
-	options := &river.InsertOpts{Queue: QueueOf(model, dimensions), MaxAttempts: attempts}
+	return insert(ctx, q, tx, QueueOf(model, dimensions), jobs)
+}
+
+// InsertTitles inserts jobs for titles, in tx.
+func (q *Queue) InsertTitles(ctx context.Context, tx pgx.Tx, jobs []Title) error {
+	return insert(ctx, q, tx, titles, jobs)
+}
+
+func insert[T river.JobArgs](ctx context.Context, q *Queue, tx pgx.Tx, queue string, jobs []T) error {
+	options := &river.InsertOpts{Queue: queue, MaxAttempts: attempts}
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, job := range jobs {
 		params[i] = river.InsertManyParams{Args: job, InsertOpts: options}

@@ -16,6 +16,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/pgrecall/pgrecall/recall/embed"
+	"github.com/pgrecall/pgrecall/recall/service"
 )
 
 // Config says what [Start] works on. Zeros take the defaults named.
@@ -36,6 +37,14 @@ type Config struct {
 	EmbedTimeout time.Duration
 	// Tries is how often a message that is rejected is tried; 5 when 0.
 	Tries int
+	// Title gives a thread its title, where it is still there and lacks one. It
+	// returns a [*Refused] where the service will not, and any other error where that
+	// is nothing about the thread. nil leaves such jobs alone.
+	Title func(ctx context.Context, threadID, agentID string) error
+	// TitleTimeout bounds a call of Title; a minute when 0. TitleTries is how often a
+	// title that is refused is tried; 5 when 0.
+	TitleTimeout time.Duration
+	TitleTries   int
 	// Tasks are done again and again, from the start on.
 	Tasks []Task
 }
@@ -56,11 +65,14 @@ type Task struct {
 const (
 	DefaultTries        = 5
 	defaultEmbedTimeout = time.Minute
+	defaultTitleTimeout = time.Minute
 )
 
 const (
 	// embedWorkers is how many jobs a process embeds at once.
 	embedWorkers = 4
+	// titleWorkers is how many titles it makes at once.
+	titleWorkers = 2
 	// taskTimeout bounds a run of a task.
 	taskTimeout = time.Hour
 	// keepCompleted is how long what was done is kept for people to look at.
@@ -82,6 +94,16 @@ func (e *Rejected) Error() string {
 // Unwrap gives the cause.
 func (e *Rejected) Unwrap() error { return e.Cause }
 
+// Refused is the failure of a title that the service will not give, while it gives
+// others.
+type Refused struct{ Cause error }
+
+// Error says why.
+func (e *Refused) Error() string { return fmt.Sprintf("the title cannot be made: %s", e.Cause) }
+
+// Unwrap gives the cause.
+func (e *Refused) Unwrap() error { return e.Cause }
+
 // Workers work on jobs until they are stopped.
 type Workers struct{ client *river.Client[pgx.Tx] }
 
@@ -92,9 +114,16 @@ func Start(ctx context.Context, config Config) (*Workers, error) {
 	river.AddWorker(workers, &embedWorker{embed: config.Embed, tries: cmp.Or(config.Tries, DefaultTries)})
 	logger := cmp.Or(config.Logger, slog.Default())
 	river.AddWorker(workers, &taskWorker{tasks: config.Tasks, logger: logger})
+	river.AddWorker(workers, &titleWorker{
+		title: config.Title, timeout: cmp.Or(config.TitleTimeout, defaultTitleTimeout),
+		tries: cmp.Or(config.TitleTries, DefaultTries), logger: logger,
+	})
 	queues := map[string]river.QueueConfig{maintenance: {MaxWorkers: 1}}
 	if config.Embed != nil {
 		queues[QueueOf(config.Model, config.Dimensions)] = river.QueueConfig{MaxWorkers: embedWorkers}
+	}
+	if config.Title != nil {
+		queues[titles] = river.QueueConfig{MaxWorkers: titleWorkers}
 	}
 	client, err := river.NewClient(riverpgxv5.New(config.Pool), &river.Config{
 		Schema:                      schema,
@@ -182,12 +211,42 @@ type embedWorker struct {
 func (w *embedWorker) Work(ctx context.Context, job *river.Job[Embed]) error {
 	err := w.embed(ctx, job.Args.MessageIDs)
 	var rejected *Rejected
+	return ended(ctx, job.JobRow, err, errors.As(err, &rejected), w.tries)
+}
+
+type titleWorker struct {
+	river.WorkerDefaults[Title]
+	title   func(ctx context.Context, threadID, agentID string) error
+	timeout time.Duration
+	tries   int
+	logger  *slog.Logger
+}
+
+// Timeout bounds the work on a title.
+func (w *titleWorker) Timeout(*river.Job[Title]) time.Duration { return w.timeout }
+
+// Work gives the thread of a job its title.
+func (w *titleWorker) Work(ctx context.Context, job *river.Job[Title]) error {
+	err := w.title(ctx, job.Args.ThreadID, job.Args.AgentID)
+	var refused *Refused
+	isRefused := errors.As(err, &refused)
+	if err != nil && !isRefused && ctx.Err() == nil && marksOf(job.JobRow).Snoozes == 0 {
+		// Once a job: nothing else tells why it waits.
+		w.logger.WarnContext(ctx, "a title waits", slog.Int64("job", job.ID), slog.String("error", err.Error()))
+	}
+	return ended(ctx, job.JobRow, err, isRefused, w.tries)
+}
+
+// ended says how a job that has been worked on goes on. A rejection is of what the
+// job is about, and is tried again so often; any other error is not, and costs the
+// job nothing but time.
+func ended(ctx context.Context, job *rivertype.JobRow, err error, rejected bool, tries int) error {
 	switch {
 	case err == nil || errors.Is(ctx.Err(), context.Canceled): // done, or the process stops
 		return err
-	case !errors.As(err, &rejected):
-		return river.JobSnooze(patience(job.JobRow, err))
-	case triesOf(job.JobRow) >= w.tries:
+	case !rejected:
+		return river.JobSnooze(patience(job, err))
+	case triesOf(job) >= tries:
 		return river.JobCancel(err)
 	default:
 		return err
@@ -217,9 +276,13 @@ const maxPatience = time.Minute
 // a minute, and not less than it asked for.
 func patience(job *rivertype.JobRow, err error) time.Duration {
 	wait := min(maxPatience, time.Second<<min(marksOf(job).Snoozes, 6))
-	var failed *embed.Error
-	if errors.As(err, &failed) {
-		return max(wait, failed.RetryAfter)
+	var embedder *embed.Error
+	if errors.As(err, &embedder) {
+		return max(wait, embedder.RetryAfter)
+	}
+	var other *service.Error
+	if errors.As(err, &other) {
+		return max(wait, other.RetryAfter)
 	}
 	return wait
 }
