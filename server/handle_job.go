@@ -78,6 +78,9 @@ func appendJob(b []byte, j recall.Job) []byte {
 	b = appendText(append(b, `,"state":`...), string(j.State))
 	b = appendText(append(b, `,"resourceId":`...), j.ResourceID)
 	b = appendArray(append(b, `,"messageIds":`...), j.MessageIDs, appendText)
+	if j.Kind == recall.JobTitle {
+		b = appendText(append(b, `,"threadId":`...), j.ThreadID)
+	}
 	b = appendTime(append(b, `,"createdAt":`...), j.CreatedAt)
 	b = appendTime(append(b, `,"nextTryAt":`...), j.NextTryAt)
 	return append(appendTextOrNull(append(b, `,"lastError":`...), j.LastError), '}')

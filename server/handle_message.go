@@ -32,7 +32,7 @@ func (a api) saveMessages(c echo.Context) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	saved, err := a.memory.SaveMessages(c.Request().Context(), messages, createThreads)
+	saved, err := a.memory.SaveMessages(c.Request().Context(), messages, createThreads, recall.ForAgent(q.text("agentId")))
 	if err != nil {
 		return err
 	}
