@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgrecall/pgrecall/bench/dataset"
 	"github.com/pgrecall/pgrecall/recall"
+	chat "github.com/pgrecall/pgrecall/recall/chat/remote"
 	"github.com/pgrecall/pgrecall/recall/embed/remote"
 	"github.com/pgrecall/pgrecall/server"
 )
@@ -98,6 +99,37 @@ func (s embedderSettings) openAI() remote.OpenAIConfig {
 		QueryPrefix: s.QueryPrefix, DocumentPrefix: s.DocumentPrefix,
 		BatchSize: int(s.BatchSize), Concurrency: int(s.Concurrency), Timeout: time.Duration(s.Timeout),
 	}
+}
+
+// chatSettings say what makes titles.
+type chatSettings struct {
+	ChatURL     string `name:"chat-url" env:"PGRECALL_CHAT_URL" placeholder:"URL" help:"Where a service with OpenAI's /v1/chat/completions is, as http://host:11434/v1, to make titles of threads; none are made without."`
+	ChatKey     string `name:"chat-key" env:"PGRECALL_CHAT_KEY" help:"The service's key, where it wants one."`
+	ChatModel   string `name:"chat-model" env:"PGRECALL_CHAT_MODEL" help:"The name of the model, where an agent names none."`
+	ChatTimeout span   `name:"chat-timeout" env:"PGRECALL_CHAT_TIMEOUT" default:"${chat_timeout}" help:"Time for a request to the service, as 30s."`
+	ChatTries   number `name:"chat-tries" env:"PGRECALL_CHAT_TRIES" default:"5" help:"How often a title is tried that the service refuses."`
+}
+
+// validate refuses settings that do not go together.
+func (s chatSettings) validate() error {
+	switch {
+	case s.ChatURL == "" && (s.ChatKey != "" || s.ChatModel != ""):
+		return errors.New("PGRECALL_CHAT_KEY (--chat-key) and PGRECALL_CHAT_MODEL (--chat-model) are of no use without PGRECALL_CHAT_URL (--chat-url)")
+	case s.ChatURL == "":
+		return nil
+	case s.ChatModel == "":
+		return errors.New("PGRECALL_CHAT_URL (--chat-url) needs PGRECALL_CHAT_MODEL (--chat-model), which is not set")
+	}
+	client, err := chat.NewOpenAI(s.chat())
+	if err != nil {
+		return fmt.Errorf("PGRECALL_CHAT_... (--chat-...): %w", err)
+	}
+	client.Close()
+	return nil
+}
+
+func (s chatSettings) chat() chat.Config {
+	return chat.Config{BaseURL: s.ChatURL, Key: s.ChatKey, Model: s.ChatModel, Timeout: time.Duration(s.ChatTimeout)}
 }
 
 // indexSettings say what an embedding index is for.
@@ -186,7 +218,7 @@ func (s limitSettings) limits() recall.Limits {
 // defaults fills in the defaults that other packages decide on.
 func defaults() kong.Vars {
 	limits := recall.DefaultLimits()
-	vars := kong.Vars{"request_time": server.DefaultRequestTimeout.String()}
+	vars := kong.Vars{"request_time": server.DefaultRequestTimeout.String(), "chat_timeout": chat.DefaultTimeout.String()}
 	for name, value := range map[string]int{
 		"bench_messages":       dataset.DefaultMessages,
 		"body_bytes":           server.DefaultBodyBytes,

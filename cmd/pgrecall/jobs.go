@@ -11,7 +11,7 @@ import (
 )
 
 type jobsCommand struct {
-	List  jobsListCommand  `cmd:"" help:"Show the messages that wait for their vectors, or those given up."`
+	List  jobsListCommand  `cmd:"" help:"Show what waits: messages for their vectors, threads for titles; or what was given up."`
 	Retry jobsRetryCommand `cmd:"" help:"Try again what was given up."`
 }
 
@@ -40,11 +40,16 @@ func (c *jobsListCommand) Run(ctx context.Context, term terminal) error {
 		table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 		results := []any{}
 		for _, job := range jobs {
-			fmt.Fprintf(table, "%d\t%s\t%s\t%d messages\t%s\t\n", job.ID, job.Kind, job.State, len(job.MessageIDs), job.LastError)
-			results = append(results, map[string]any{
+			about := fmt.Sprintf("%d messages", len(job.MessageIDs))
+			result := map[string]any{
 				"id": job.ID, "kind": job.Kind, "state": job.State, "resourceId": job.ResourceID, "messageIds": job.MessageIDs,
 				"createdAt": job.CreatedAt, "nextTryAt": job.NextTryAt, "lastError": job.LastError,
-			})
+			}
+			if job.Kind == recall.JobTitle {
+				about, result["threadId"] = "thread "+job.ThreadID, job.ThreadID
+			}
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t\n", job.ID, job.Kind, job.State, about, job.LastError)
+			results = append(results, result)
 		}
 		if err := table.Flush(); err != nil {
 			return err

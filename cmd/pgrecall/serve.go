@@ -29,13 +29,16 @@ type serveCommand struct {
 	databaseSettings `embed:""`
 	listenSettings   `embed:""`
 	embedderSettings `embed:""`
+	chatSettings     `embed:"" group:"Titles"`
 	limitSettings    `embed:"" group:"Limits"`
 	Migrate          bool `name:"migrate" env:"PGRECALL_MIGRATE" help:"Bring the schema up to date first."`
 }
 
 // Validate refuses settings that do not go together.
 func (c *serveCommand) Validate() error {
-	return errors.Join(c.databaseSettings.validate(), c.listenSettings.validate(), c.embedderSettings.validate())
+	return errors.Join(
+		c.databaseSettings.validate(), c.listenSettings.validate(), c.embedderSettings.validate(), c.chatSettings.validate(),
+	)
 }
 
 // Run serves until the context ends.
@@ -57,6 +60,9 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 	defer pool.Close()
 	embedder, options, err := c.open()
 	if err != nil {
+		return err
+	}
+	if options, err = c.withChat(options); err != nil {
 		return err
 	}
 	memory := recall.New(pool, c.limits(), options...)
@@ -91,7 +97,7 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 
 // workerConnections are for the jobs alone, so that requests do not wait for them:
 // one listens, and each of the workers needs one now and then.
-const workerConnections = 6
+const workerConnections = 8
 
 // startWorkers works on jobs beside the requests, and gives what stops it, with as
 // much grace as a request has.
@@ -113,6 +119,10 @@ func (c *serveCommand) startWorkers(
 	}
 	if embedder != nil {
 		config.Embed, config.Model, config.Dimensions = memory.EmbedMessages, embedder.Model(), embedder.Dimensions()
+	}
+	if c.ChatURL != "" {
+		config.Title, config.TitleTries = memory.GenerateTitle, int(c.ChatTries)
+		config.TitleTimeout = titleBudgets * time.Duration(c.ChatTimeout)
 	}
 	workers, err := jobs.Start(context.WithoutCancel(ctx), config)
 	if err != nil {
@@ -143,6 +153,10 @@ func tasks(memory *recall.Memory) []jobs.Task {
 // embedBudgets is the time of a job in times of a request to the embedder: a
 // request and a probe, of three attempts each, and some more for storing.
 const embedBudgets = 8
+
+// titleBudgets is the time of a title's job in times of a request: what its messages
+// can change in the meantime, and some more for storing.
+const titleBudgets = 4
 
 // prepareSchema migrates where that is asked for, and else refuses a schema that
 // lacks what the statements need.
