@@ -20,6 +20,8 @@ type Turn struct {
 	ResourceID string
 	// Config says what to recall; see [Memory.AgentConfig].
 	Config Config
+	// AgentID is who the turn is saved for; see [ForAgent].
+	AgentID string
 }
 
 // Recalled is what is put before a turn's messages.
@@ -132,7 +134,7 @@ func (m *Memory) SaveTurn(ctx context.Context, turn Turn) ([]Message, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	return m.SaveMessages(ctx, kept, true)
+	return m.SaveMessages(ctx, kept, true, ForAgent(turn.AgentID))
 }
 
 func (m *Memory) checkTurn(turn Turn) error {

@@ -56,12 +56,12 @@ func (a api) readTurn(c echo.Context) (recall.Turn, error) {
 	for _, o := range body.objects("messages") {
 		turn.Messages = append(turn.Messages, readNewMessage(o))
 	}
-	agent := body.key("agentId")
+	turn.AgentID = body.key("agentId")
 	body.object("config")
 	if err := f.err(); err != nil {
 		return recall.Turn{}, err
 	}
-	turn.Config, err = a.configOf(c, agent, "config", body.raw("config"))
+	turn.Config, err = a.configOf(c, turn.AgentID, "config", body.raw("config"))
 	return turn, err
 }
 

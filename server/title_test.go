@@ -67,6 +67,14 @@ func TestASaveForAnAgentBringsATitle(t *testing.T) {
 	eventually(t, func() bool { return titleOf(t, s) == "Yellow tomatoes" })
 }
 
+func TestATurnOfAnAgentBringsATitle(t *testing.T) {
+	t.Parallel()
+	s, _ := newTitled(t)
+	must(t, s, http.MethodPost, "/api/memory/processors/message-history/output", `{"agentId":"agent","threadId":"t","resourceId":"sam",
+		"messages":[{"id":"m1","role":"user","content":"The tomatoes are yellow."}]}`)
+	eventually(t, func() bool { return titleOf(t, s) == "Yellow tomatoes" })
+}
+
 func TestARenamedThreadKeepsItsNameThoughATitleIsUnderWay(t *testing.T) {
 	t.Parallel()
 	s, stub := newTitled(t)
