@@ -115,7 +115,7 @@ func (m *Memory) GenerateTitle(ctx context.Context, threadID, agentID string) er
 		return err
 	}
 	for range titleRounds {
-		opening, err := m.queries.ThreadListOpening(ctx, m.pool, threadID)
+		opening, err := m.queries.ThreadListOpening(ctx, m.db, threadID)
 		if err != nil || len(opening) == 0 {
 			return databaseError(err)
 		}

@@ -2,7 +2,6 @@ package recall_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -30,9 +29,9 @@ type titled struct {
 
 const (
 	// agent wants titles, mute does not.
-	agent = "agent"
-	mute  = "mute"
-	key   = "SECRET-KEY"
+	agent     = "agent"
+	mute      = "mute"
+	secretKey = "SECRET-KEY"
 	// told is what a user says first, and what nothing may repeat.
 	told = "SECRET-TEXT of a trip to Kyoto"
 )
@@ -49,8 +48,8 @@ func newTitled(t testing.TB) titled {
 func titledOn(t testing.TB, url, title string) titled {
 	t.Helper()
 	stub := chattest.NewStub(t, title)
-	stub.RequireKey(key)
-	client, err := chat.NewOpenAI(chat.Config{BaseURL: stub.URL(), Key: key, Model: "small"})
+	stub.RequireKey(secretKey)
+	client, err := chat.NewOpenAI(chat.Config{BaseURL: stub.URL(), Key: secretKey, Model: "small"})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	pool := dbtest.Open(t, url)
@@ -68,7 +67,6 @@ func (m titled) work(t testing.TB, tries int) *logs {
 	log := &logs{}
 	workers, err := jobs.Start(ctx, jobs.Config{
 		Pool: dbtest.Open(t, m.url), Logger: slog.New(slog.NewJSONHandler(log, nil)), Title: m.GenerateTitle, TitleTries: tries,
-		Promote: func(context.Context) error { return nil },
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, workers.Stop(ctx)) })

@@ -31,7 +31,6 @@ func newTitled(t *testing.T) (*httptest.Server, *chattest.Stub) {
 	memory := recall.New(dbtest.Open(t, url), recall.DefaultLimits(), recall.WithChat(client))
 	workers, err := jobs.Start(context.WithoutCancel(t.Context()), jobs.Config{
 		Pool: dbtest.Open(t, url), Logger: slog.New(slog.DiscardHandler), Title: memory.GenerateTitle, TitleTries: 1,
-		Promote: func(context.Context) error { return nil },
 	})
 	require.NoError(t, err)
 	s := httptest.NewServer(server.New(memory, quiet()))
