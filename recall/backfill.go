@@ -68,8 +68,8 @@ func (m *Memory) checkEmbedderOf(ctx context.Context, name string) error {
 	case err != nil:
 		return databaseError(err)
 	case m.embedder == nil || !m.isOurs(index.Model, index.Dimensions):
-		return errorf(CodeConflict, "The embedding index %q is of the model %q with %d dimensions, and the embedder is not",
-			name, index.Model, index.Dimensions)
+		return errorf(CodeConflict, "The embedding index %q is of the model %q with %d dimensions, and the embedder of %q with %d",
+			name, index.Model, index.Dimensions, m.model(), m.dimensions())
 	}
 	return nil
 }

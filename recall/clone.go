@@ -89,16 +89,24 @@ func (m *Memory) CloneThread(ctx context.Context, in ThreadClone) (ClonedThread,
 	return clone, nil
 }
 
-// copyEmbeddings carries the vectors of a clone's sources over to it.
+// copyEmbeddings carries the vectors of a clone's sources over to it. What the
+// sources wait for, the copies wait for too.
 func (m *Memory) copyEmbeddings(ctx context.Context, tx pgx.Tx, clone ClonedThread) error {
 	if len(clone.Messages) == 0 {
 		return nil
 	}
 	params := dbgen.EmbeddingCopyManyParams{SourceIds: clone.SourceIDs}
+	var copies []written
 	for _, message := range clone.Messages {
 		params.Ids = append(params.Ids, message.ID)
+		copies = append(copies, written{
+			id: message.ID, resourceID: message.ResourceID, text: embeddedText(message.Role, message.Content),
+		})
 	}
-	return m.queries.EmbeddingCopyMany(ctx, tx, params)
+	if err := m.queries.EmbeddingCopyMany(ctx, tx, params); err != nil {
+		return err
+	}
+	return m.embedLacking(ctx, tx, copies, knownOf(copies))
 }
 
 func (m *Memory) checkClone(in ThreadClone) error {

@@ -67,12 +67,7 @@ func (m *Memory) lacking(ctx context.Context, ids []string) ([]written, error) {
 	if err != nil || len(messages) == 0 {
 		return nil, databaseError(err)
 	}
-	var known dbgen.EmbeddingForgetManyParams
-	for _, message := range messages {
-		known.MessageIds = append(known.MessageIds, message.id)
-		known.TextHashes = append(known.TextHashes, message.hash())
-	}
-	models, err := m.due(ctx, m.db, known)
+	models, err := m.due(ctx, m.db, knownOf(messages))
 	if err != nil {
 		return nil, databaseError(err)
 	}

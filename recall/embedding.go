@@ -30,6 +30,18 @@ func (w written) hash() []byte {
 	return sum[:]
 }
 
+// knownOf gives those of messages that were there before, with the hashes of their
+// texts.
+func knownOf(messages []written) (known dbgen.EmbeddingForgetManyParams) {
+	for _, message := range messages {
+		if !message.fresh {
+			known.MessageIds = append(known.MessageIds, message.id)
+			known.TextHashes = append(known.TextHashes, message.hash())
+		}
+	}
+	return known
+}
+
 func (w written) hasText() bool { return w.text != "" }
 
 // embedWritten brings the vectors of messages in line with their texts, in the
@@ -37,18 +49,18 @@ func (w written) hasText() bool { return w.text != "" }
 // by a job of that transaction for every other model that an index is in use of. A
 // text that has its vectors already is not embedded again.
 func (m *Memory) embedWritten(ctx context.Context, tx pgx.Tx, messages []written) error {
-	var known dbgen.EmbeddingForgetManyParams
-	for _, message := range messages {
-		if !message.fresh {
-			known.MessageIds = append(known.MessageIds, message.id)
-			known.TextHashes = append(known.TextHashes, message.hash())
-		}
-	}
+	known := knownOf(messages)
 	if len(known.MessageIds) > 0 {
 		if err := m.queries.EmbeddingForgetMany(ctx, tx, known); err != nil {
 			return err
 		}
 	}
+	return m.embedLacking(ctx, tx, messages, known)
+}
+
+// embedLacking gives messages the vectors that they lack: all of the fresh, and
+// those that are due of the known.
+func (m *Memory) embedLacking(ctx context.Context, tx pgx.Tx, messages []written, known dbgen.EmbeddingForgetManyParams) error {
 	if m.embedder == nil || !slices.ContainsFunc(messages, written.hasText) {
 		return nil
 	}

@@ -1,13 +1,17 @@
 package recall
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgrecall/pgrecall/dbgen"
+	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/recall/jobs"
 )
 
@@ -59,6 +63,9 @@ func (c Coverage) Share() float64 {
 	}
 	return float64(c.Embedded) / float64(c.Embedded+c.Missing)
 }
+
+// percent is the share in per cent to one decimal, never 100 while any is missing.
+func (c Coverage) percent() float64 { return math.Floor(1000*c.Share()) / 10 }
 
 // NewIndex is an index to create.
 type NewIndex struct {
@@ -162,9 +169,38 @@ func (m *Memory) checkNewIndex(in NewIndex) error {
 	return c.err()
 }
 
-// CutOver makes an index the live one, and the live one a retired one. CodeConflict
-// when it lacks messages, unless forced.
+// CutOver makes an index the live one, and the live one a retired one. Where the
+// memory has the index's embedder, it embeds first what came since the backfill:
+// the last few while writers wait. CodeConflict when the index lacks messages then,
+// unless forced.
 func (m *Memory) CutOver(ctx context.Context, name string, force bool) error {
+	err := m.cutOver(ctx, name, force)
+	for range catchUps {
+		if !errors.Is(err, errNearlyComplete) || m.checkEmbedderOf(ctx, name) != nil {
+			break
+		}
+		if rejected, err := m.BackfillIndex(ctx, name, func(string, int, int) {}); err != nil || rejected != nil {
+			return cmp.Or(err, error(errorf(CodeConflict, "The embedder rejects some messages: pgrecall index backfill %s names them", name)))
+		}
+		err = m.cutOver(ctx, name, force)
+	}
+	return err
+}
+
+const (
+	// catchUps is how often what came meanwhile is embedded before a cut-over.
+	catchUps = 5
+	// mostUnderLock is how many messages are embedded while writers wait.
+	mostUnderLock = 64
+)
+
+// nearlyAll is the share above which an index is taken for one that was backfilled.
+const nearlyAll = .9
+
+// errNearlyComplete is the cause of a refusal for the few that came meanwhile.
+var errNearlyComplete = errors.New("the index lacks the newest messages")
+
+func (m *Memory) cutOver(ctx context.Context, name string, force bool) error {
 	return m.changeIndexes(ctx, func(tx pgx.Tx, indexes []Index) error {
 		index, err := named(indexes, name)
 		if err != nil {
@@ -174,16 +210,58 @@ func (m *Memory) CutOver(ctx context.Context, name string, force bool) error {
 			return errorf(CodeConflict, "The embedding index %q is live already", name)
 		}
 		if !force {
-			row, err := m.queries.EmbeddingIndexCoverage(ctx, tx, name)
-			if err != nil {
+			if err := m.complete(ctx, tx, index); err != nil {
 				return err
-			}
-			if coverage := Coverage(row); coverage.Missing > 0 {
-				return errorf(CodeConflict, "The embedding index %q has %.1f %% of the messages and lacks %d", name, 100*coverage.Share(), coverage.Missing)
 			}
 		}
 		return m.makeLive(ctx, tx, indexes, name)
 	})
+}
+
+// complete fails unless an index has all messages, of which it embeds the last few.
+// Writers wait until tx ends.
+func (m *Memory) complete(ctx context.Context, tx pgx.Tx, index Index) error {
+	if err := m.queries.EmbeddingIndexLockWriters(ctx, tx); err != nil {
+		return err
+	}
+	row, err := m.queries.EmbeddingIndexCoverage(ctx, tx, index.Name)
+	if err != nil {
+		return err
+	}
+	coverage := Coverage(row)
+	if coverage.Missing > 0 && coverage.Missing <= mostUnderLock && coverage.Share() > nearlyAll && m.embedder != nil && m.isOurs(index.Model, int32(index.Dimensions)) {
+		return m.embedLast(ctx, tx, index)
+	}
+	if coverage.Missing > 0 {
+		refused := errorf(CodeConflict, "The embedding index %q has %.1f %% of the messages and lacks %d",
+			index.Name, coverage.percent(), coverage.Missing)
+		if coverage.Share() > nearlyAll {
+			refused.cause = errNearlyComplete
+		}
+		return refused
+	}
+	return nil
+}
+
+// embedLast embeds the last few messages that an index lacks, in tx.
+func (m *Memory) embedLast(ctx context.Context, tx pgx.Tx, index Index) error {
+	ids, err := m.queries.EmbeddingIndexListMissing(ctx, tx, dbgen.EmbeddingIndexListMissingParams{Name: index.Name, MaxRows: mostUnderLock})
+	if err != nil {
+		return err
+	}
+	messages, err := m.contents(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	all, texts := m.cut(messages)
+	vectors, err := m.embedder.Embed(ctx, texts, embed.Document)
+	if err != nil {
+		return embedderError(err)
+	}
+	for i := range all {
+		vectors = all[i].take(vectors)
+	}
+	return m.storeVectors(ctx, tx, all)
 }
 
 // RollBack takes the cut-over of the live index back and gives the name of the one

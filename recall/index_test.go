@@ -147,7 +147,7 @@ func TestIndexesOfDifferentDimensionsAreSearchedByTheirOwnServers(t *testing.T) 
 	_, err := r.Recall(ctx, recall.Request{ThreadID: thread, Search: named})
 	requireCode(t, err, recall.CodeInvalid, "threadConfig.semanticRecall.indexName")
 	_, err = other.Recall(ctx, recall.Request{ThreadID: thread, Search: meaning("tea", 3)})
-	requireCode(t, err, recall.CodeInvalid, "threadConfig.semanticRecall.indexName")
+	requireCode(t, err, recall.CodeUnavailable)
 }
 
 // The dimensions alone do not tell models apart.
@@ -158,7 +158,7 @@ func TestAnIndexOfAnotherModelIsNotSearched(t *testing.T) {
 	require.NoError(t, r.EmbedMessages(ctx, []string{"m1", "m2", "m3"}))
 	alike := remotelyOn(t, r.url, "alike", stubDimensions)
 	_, err := alike.Recall(ctx, recall.Request{ThreadID: thread, Search: meaning("tea", 3)})
-	requireCode(t, err, recall.CodeInvalid, "threadConfig.semanticRecall.indexName")
+	requireCode(t, err, recall.CodeUnavailable)
 	require.Error(t, alike.EmbedMessages(ctx, []string{"m1"}))
 	_, err = alike.BackfillIndex(ctx, "remote", noProgress)
 	requireCode(t, err, recall.CodeConflict)
@@ -299,4 +299,37 @@ func TestLargeResourcesGoIntoTheGraph(t *testing.T) {
 	setting(recall.GraphAll)
 	require.NoError(t, m.Promote(ctx, "", noProgress))
 	assert.Equal(t, map[string]int{"large": 6502, "limit": 5000, "small": 10}, inGraph())
+}
+
+// What is saved between a backfill and the cut-over is embedded by the cut-over.
+func TestACutOverCatchesUpWithWriters(t *testing.T) {
+	t.Parallel()
+	url := dbtest.URL(t)
+	old := memory{recall.New(dbtest.Open(t, url), recall.DefaultLimits(), recall.WithEmbedder(embed.Static{})), dbtest.Open(t, url)}
+	r := remotelyOn(t, url, "stub", stubDimensions)
+	old.save(t, talk("m", 200)...)
+	r.newIndex(t, "second")
+	_, err := r.BackfillIndex(ctx, "second", noProgress)
+	require.NoError(t, err)
+	stop, written := make(chan struct{}), make(chan int, 1)
+	go func() {
+		n := 0
+		for ; ; n++ {
+			select {
+			case <-stop:
+				written <- n
+				return
+			default:
+				_, err := old.SaveMessages(ctx, []recall.NewMessage{said(fmt.Sprint("w", n), fmt.Sprint("Written ", n))}, true)
+				assert.NoError(t, err)
+			}
+		}
+	}()
+	eventually(t, func() bool { return len(old.stored(t, thread)) > 210 })
+	require.NoError(t, r.CutOver(ctx, "second", false))
+	close(stop)
+	total := 200 + <-written
+	r.work(t, 1)
+	r.settled(t)
+	assert.Len(t, r.embedded(t), total)
 }

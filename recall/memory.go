@@ -2,6 +2,7 @@ package recall
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -45,6 +46,7 @@ func WithEmbedder(embedder embed.Embedder) Option {
 func WithRemoteEmbedder(embedder embed.Embedder) Option {
 	return func(m *Memory) {
 		WithEmbedder(embedder)(m)
+		m.questions = embed.NewCache(embed.NewBreaker(embedder, questionPause), cachedQuestions)
 		m.remote = true
 	}
 }
@@ -55,8 +57,13 @@ func WithChat(service chat.Service) Option {
 	return func(m *Memory) { m.chat = service }
 }
 
-// cachedQuestions is how many questions' vectors are kept.
-const cachedQuestions = 4096
+const (
+	// cachedQuestions is how many questions' vectors are kept.
+	cachedQuestions = 4096
+	// questionPause is how long an embedder is asked no question after it was out of
+	// reach.
+	questionPause = 2 * time.Second
+)
 
 // New gives the memory behind pool, whose database must have been migrated
 // (db.Migrate). The pool stays the caller's to close; one from db.Open has the

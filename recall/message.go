@@ -331,9 +331,11 @@ func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, re
 				ID: row.ID, ThreadID: row.ThreadID, ResourceID: row.ResourceID, Role: row.Role, Type: row.Type,
 				Content: row.Content, CreatedAt: row.CreatedAt.UTC(),
 			})
-			changed = append(changed, written{
-				id: row.ID, resourceID: row.ResourceID, text: embeddedText(row.Role, row.Content),
-			})
+			if updates[i].changesText() {
+				changed = append(changed, written{
+					id: row.ID, resourceID: row.ResourceID, text: embeddedText(row.Role, row.Content),
+				})
+			}
 		}
 		return m.embedWritten(ctx, tx, changed)
 	})
@@ -341,6 +343,14 @@ func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, re
 		return nil, err
 	}
 	return messages, nil
+}
+
+// changesText says whether an update may change what is embedded of its message.
+func (u MessageUpdate) changesText() bool {
+	content := members(formatContent(u.Content))
+	metadata := members(content["metadata"])
+	return u.Role != "" || content["parts"] != nil || content["content"] != nil ||
+		metadata["name"] != nil || content["metadata"] != nil && metadata == nil
 }
 
 func (m *Memory) checkUpdates(updates []MessageUpdate, resourceID string) error {

@@ -128,6 +128,12 @@ func isSchemaMissing(err error) bool {
 	return errors.As(err, &pgErr) && (pgErr.Code == stateUndefinedTable || pgErr.Code == stateUndefinedSchema)
 }
 
+// isIndexMissing says that a search found no index for its vector.
+func isIndexMissing(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == stateNoEmbeddingIndex
+}
+
 // isLockTimeout says that a lock was waited for in vain.
 func isLockTimeout(err error) bool {
 	var pgErr *pgconn.PgError

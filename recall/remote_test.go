@@ -383,3 +383,61 @@ func TestWaitingForVectorsLooksAtTheNewestJob(t *testing.T) {
 	_, err = newMemory(t).WaitEmbedded(ctx, []string{"m"})
 	requireCode(t, err, recall.CodeInvalid)
 }
+
+func TestACopyOfWhatWaitsWaitsToo(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.save(t, talk("m", 5)...)
+	require.NoError(t, r.EmbedMessages(ctx, []string{"m1"}))
+	clone, err := r.CloneThread(ctx, recall.ThreadClone{SourceID: thread})
+	require.NoError(t, err)
+	r.work(t, 1)
+	r.settled(t)
+	assert.ElementsMatch(t, slices.Concat(newIDs(talk("m", 5)), ids(clone.Messages)), r.embedded(t))
+}
+
+func TestAPatchOfMetadataBringsNoJobThoughOneWaits(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.save(t, said("m", "Words"))
+	for i, content := range []string{`{"metadata":{"read":true}}`, `{"metadata":{"name":"Sam"}}`, `{"metadata":null}`, `{"parts":[]}`} {
+		_, err := r.UpdateMessages(ctx, []recall.MessageUpdate{{ID: "m", Content: json.RawMessage(content)}}, "")
+		require.NoError(t, err)
+		backlog, err := r.Backlog(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []int64{1, 2, 3, 3}[i], backlog.Waiting, content)
+	}
+}
+
+// An embedder that neither answers nor hangs up costs hybrid a part of the request's
+// time, and no more.
+func TestHybridDoesWithoutAnEmbedderThatHangs(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.save(t, said("m", "Whales sing"))
+	r.stub.Hold()
+	short, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for range 2 {
+		result, err := r.Recall(short, recall.Request{ThreadID: thread, PerPage: of(0), Search: &recall.Search{Question: "whales"}})
+		require.NoError(t, err)
+		assert.True(t, result.Degraded)
+		assert.Equal(t, []string{"m"}, ids(result.Messages))
+	}
+	_, err := r.Recall(short, recall.Request{ThreadID: thread, Search: meaning("whales", 1)})
+	requireCode(t, err, recall.CodeUnavailable)
+}
+
+func TestASearchWhoseIndexWasDroppedDegrades(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.save(t, said("m", "Whales sing"))
+	_, err := r.RollBack(ctx, "remote")
+	require.NoError(t, err)
+	require.NoError(t, r.DropIndex(ctx, "remote", true))
+	result := r.recall(t, recall.Request{ThreadID: thread, PerPage: of(0), Search: &recall.Search{Question: "whales"}})
+	assert.True(t, result.Degraded)
+	assert.Equal(t, []string{"m"}, ids(result.Messages))
+	_, err = r.Recall(ctx, recall.Request{ThreadID: thread, Search: meaning("whales", 1)})
+	requireCode(t, err, recall.CodeUnavailable)
+}

@@ -155,7 +155,9 @@ func (m *Memory) questionVector(ctx context.Context, s *Search) (vector *pgvecto
 	if m.embedder == nil || s.Mode == Lexical && s.Threshold == nil {
 		return nil, false, nil
 	}
-	vectors, err := m.questions.Embed(ctx, []string{s.Question}, embed.Query)
+	asking, cancel := questionTime(ctx, s.Mode)
+	defer cancel()
+	vectors, err := m.questions.Embed(asking, []string{s.Question}, embed.Query)
 	var failed *embed.Error
 	switch {
 	case errors.As(err, &failed) && s.Mode == Hybrid && s.Threshold == nil:
@@ -169,12 +171,34 @@ func (m *Memory) questionVector(ctx context.Context, s *Search) (vector *pgvecto
 	return &v, false, nil
 }
 
+// questionTime bounds the wait for a question's vector by a part of the time that
+// the request has left: the search itself needs some, and hybrid can do without.
+func questionTime(ctx context.Context, mode Mode) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	left := time.Until(deadline) / 3
+	if mode != Hybrid {
+		left *= 2
+	}
+	return context.WithTimeout(ctx, left)
+}
+
 func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 	vector, degraded, err := m.questionVector(ctx, q.Search)
 	if err != nil {
 		return found{}, err
 	}
 	rows, err := m.queries.MessageSearch(ctx, m.db, q.searchParams(vector, m.model()))
+	if isIndexMissing(err) && q.Search.IndexName == "" {
+		// The operator has dropped it: the caller has not asked for it by name.
+		if q.Search.Mode != Hybrid || q.Search.Threshold != nil {
+			return found{}, &Error{Code: CodeUnavailable, Message: "There is no embedding index for this server's embedder", cause: err}
+		}
+		degraded = true
+		rows, err = m.queries.MessageSearch(ctx, m.db, q.searchParams(nil, m.model()))
+	}
 	if err != nil {
 		return found{}, err
 	}
@@ -234,6 +258,14 @@ func (m *Memory) model() string {
 		return ""
 	}
 	return m.embedder.Model()
+}
+
+// dimensions is the length of the embedder's vectors; 0 without one.
+func (m *Memory) dimensions() int {
+	if m.embedder == nil {
+		return 0
+	}
+	return m.embedder.Dimensions()
 }
 
 func (q *query) searchParams(vector *pgvector.Vector, model string) dbgen.MessageSearchParams {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/pgrecall/pgrecall/recall"
 	"github.com/pgrecall/pgrecall/recall/embed"
@@ -24,6 +25,27 @@ func (s embedderSettings) open() (embed.Embedder, []recall.Option, error) {
 	}
 }
 
+// openFor is open for an index: one for the embedder in the program has that one,
+// whatever the settings say.
+func (s embedderSettings) openFor(ctx context.Context, database databaseSettings, index string) (embed.Embedder, []recall.Option, error) {
+	err := database.withMemory(ctx, nil, func(m *recall.Memory) error {
+		indexes, err := m.Indexes(ctx)
+		for _, each := range indexes {
+			if each.Name == index && each.Model == (embed.Static{}).Model() {
+				s.Embedder = embedderStatic
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.open()
+}
+
+// probeTime bounds the wait at start for a service that does not answer.
+const probeTime = 5 * time.Second
+
 // check fails unless the embedder works and the live index is for its vectors. A
 // service that is out of reach for now is no failure, where its model is that of
 // the index: log hears of it.
@@ -35,7 +57,9 @@ func (s embedderSettings) check(ctx context.Context, memory *recall.Memory, embe
 	if client, ok := embedder.(*remote.OpenAI); ok && err == nil && live.Model == client.Model() {
 		client.Expect(live.Dimensions)
 	}
-	if _, err := embed.Probe(ctx, embedder); err != nil {
+	probing, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	if _, err := embed.Probe(probing, embedder); err != nil {
 		if !errors.Is(err, embed.ErrUnavailable) || embedder.Dimensions() == 0 {
 			return s.wrong(err)
 		}

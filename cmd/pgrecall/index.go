@@ -122,7 +122,7 @@ func (c *indexBackfillCommand) Validate() error {
 
 // Run embeds what the index lacks, with the embedder of its model.
 func (c *indexBackfillCommand) Run(ctx context.Context, term terminal) error {
-	embedder, options, err := c.open()
+	embedder, options, err := c.openFor(ctx, c.databaseSettings, c.Name)
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,12 @@ func (c *indexBackfillCommand) Run(ctx context.Context, term terminal) error {
 	}
 	return c.withMemory(ctx, options, func(m *recall.Memory) error {
 		rejected, err := m.BackfillIndex(ctx, c.Name, showProgress(term.log))
-		if err != nil {
+		var failed *embed.Error
+		if errors.As(err, &failed) {
 			return fmt.Errorf("%w; what is done is kept: run it again to go on", err)
+		}
+		if err != nil {
+			return err
 		}
 		coverage, err := m.IndexCoverage(ctx, c.Name)
 		if err != nil {
@@ -157,17 +161,24 @@ func rejectedError(some bool) error {
 
 type indexCutoverCommand struct {
 	databaseSettings `embed:""`
+	embedderSettings `embed:""`
 	outputSettings   `embed:""`
 	forceSettings    `embed:""`
 	Name             string `arg:"" help:"The index's name."`
 }
 
-// Validate refuses a missing or malformed database URL.
-func (c *indexCutoverCommand) Validate() error { return c.validate() }
+// Validate refuses settings that do not go together.
+func (c *indexCutoverCommand) Validate() error {
+	return errors.Join(c.databaseSettings.validate(), c.embedderSettings.validate())
+}
 
 // Run makes an index the live one.
 func (c *indexCutoverCommand) Run(ctx context.Context, term terminal) error {
-	return c.withMemory(ctx, nil, func(m *recall.Memory) error {
+	_, options, err := c.openFor(ctx, c.databaseSettings, c.Name)
+	if err != nil {
+		return err
+	}
+	return c.withMemory(ctx, options, func(m *recall.Memory) error {
 		if err := m.CutOver(ctx, c.Name, c.Force); err != nil {
 			return err
 		}

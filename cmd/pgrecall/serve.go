@@ -83,6 +83,9 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	// Workers stop while the requests that run are finished.
+	stopped := make(chan error, 1)
+	stopNow := context.AfterFunc(ctx, func() { stopped <- stopWorkers() })
 	c.announce(term, listener.Addr())
 	err = serve(ctx, listener, &http.Server{
 		Handler:           handler,
@@ -92,7 +95,10 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}, requestTime)
-	return errors.Join(err, stopWorkers())
+	if stopNow() { // the server ended before the context did
+		stopped <- stopWorkers()
+	}
+	return errors.Join(err, <-stopped)
 }
 
 // workerConnections are for the jobs alone, so that requests do not wait for them:
