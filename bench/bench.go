@@ -75,26 +75,37 @@ func Run(ctx context.Context, options Options) (report Report, err error) {
 // pair holds the times of the two sides of an operation.
 type pair struct{ http, sql []time.Duration }
 
-// measure gives each operation its share of every round.
+// measure gives each operation its share of every round. Those that write come
+// after all that read, which are then of the data that were loaded.
 func measure(ctx context.Context, operations []operation, options Options) ([]pair, error) {
 	samples := make([]pair, len(operations))
 	rounds := max(1, options.Rounds)
 	share := options.Duration / time.Duration(rounds)
-	total := rounds * len(operations)
-	for round := range rounds {
-		for i, operation := range operations {
-			if round == 0 {
-				if err := operation.turns(ctx, &pair{}, time.Now(), warmUpCalls); err != nil {
+	done, total := 0, rounds*len(operations)
+	for _, writes := range []bool{false, true} {
+		for round := range rounds {
+			for i, operation := range operations {
+				if operation.writes != writes {
+					continue
+				}
+				if err := operation.round(ctx, &samples[i], round == 0, share); err != nil {
 					return nil, fmt.Errorf("%s: %w", operation.name, err)
 				}
+				done++
+				options.Progress("measure", done, total)
 			}
-			if err := operation.turns(ctx, &samples[i], time.Now().Add(share), 1); err != nil {
-				return nil, fmt.Errorf("%s: %w", operation.name, err)
-			}
-			options.Progress("measure", round*len(operations)+i+1, total)
 		}
 	}
 	return samples, nil
+}
+
+func (o operation) round(ctx context.Context, into *pair, first bool, share time.Duration) error {
+	if first {
+		if err := o.turns(ctx, &pair{}, time.Now(), warmUpCalls); err != nil {
+			return err
+		}
+	}
+	return o.turns(ctx, into, time.Now().Add(share), 1)
 }
 
 // turns calls both sides in turn until a time, and at least so often.

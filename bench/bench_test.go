@@ -34,10 +34,12 @@ func TestARunMeasuresEveryOperationAndLeavesNothing(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, dataset.MinMessages, report.Messages)
-	assert.Equal(t, map[string]int{"load": dataset.MinMessages, "measure": 2 * len(report.Operations)}, phases)
+	texts := dataset.MinMessages * 4 / 5 // the others call tools
+	assert.Equal(t, map[string]int{"load": dataset.MinMessages, "embed": texts, "measure": 2 * len(report.Operations)}, phases)
 	assert.Positive(t, report.Machine.CPUs)
 	assert.NotEmpty(t, report.Machine.Postgres)
-	assert.Len(t, report.Operations, 8)
+	assert.Len(t, report.Operations, 15)
+	recalled := 0
 	for _, r := range report.Operations {
 		for side, times := range map[string]bench.Times{"HTTP": r.HTTP, "SQL": r.SQL} {
 			assert.GreaterOrEqual(t, times.Calls, 2, "%s over %s", r.Name, side)
@@ -47,7 +49,12 @@ func TestARunMeasuresEveryOperationAndLeavesNothing(t *testing.T) {
 			assert.Positive(t, times.PerSecond, "%s over %s", r.Name, side)
 		}
 		assert.InDelta(t, r.HTTP.P50/r.SQL.P50, r.Ratio, 1e-9, r.Name)
+		if r.CheckRecall > 0 {
+			recalled++
+			assert.InDelta(t, 1, r.Recall, 1e-9, "%s: all vectors were compared", r.Name)
+		}
 	}
+	assert.Equal(t, 2, recalled)
 	assert.NotContains(t, databases(t, address), name, "its database is gone")
 }
 

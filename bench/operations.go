@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgrecall/pgrecall/bench/dataset"
+	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
 const (
@@ -21,12 +21,10 @@ const (
 	// the thread where that is less.
 	pagesDeep   = 500
 	matches     = dataset.LargestThread / dataset.RareEvery
-	around      = 2 // messages before and after an included one
+	around      = 2 // messages before and after an included one, or a hit
 	batchSize   = 20
 	recallPath  = "/api/memory/recall"
 	resourceID  = "bench"
-	httpThread  = "bench-http"
-	sqlThread   = "bench-sql"
 	insertOwner = `INSERT INTO recall.threads (id, resource_id, created_at, updated_at) VALUES ($1, $2, now(), now())`
 )
 
@@ -37,6 +35,10 @@ type operation struct {
 	targets   targets
 	// small marks the one that the growth of the others is measured by.
 	small bool
+	// writes marks those that change the data.
+	writes bool
+	// recall is the share of the nearest messages that a search by meaning gives.
+	recall float64
 }
 
 // The bare statements: what a careful hand would write for the one purpose.
@@ -75,30 +77,39 @@ const (
 		WHERE a.id = $1
 		ORDER BY m.created_at, m.seq`
 	sqlSave = `
-		INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, type, content, created_at, updated_at)
-		SELECT i.id, $1, $2, $3 + i.n, 'user', 'v2', i.content, now(), now()
-		FROM unnest($4::text[], $5::jsonb[]) WITH ORDINALITY AS i (id, content, n)`
+		WITH saved AS (
+			INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, type, content, created_at, updated_at)
+			SELECT i.id, $1, $2, $3 + i.n, 'user', 'v2', i.content, now(), now()
+			FROM unnest($4::text[], $5::jsonb[]) WITH ORDINALITY AS i (id, content, n)
+		)
+		INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash, embedding)
+		SELECT i.id, 0, $1, $2, '', i.embedding::vector
+		FROM unnest($4::text[], $6::text[]) AS i (id, embedding)`
 	sqlClone = `
 		WITH clone AS (
 			INSERT INTO recall.threads (id, resource_id, title, message_count, last_seq, created_at, updated_at)
 			SELECT $2, resource_id, title, message_count, last_seq, now(), now() FROM recall.threads WHERE id = $1
 			RETURNING id, resource_id
+		),
+		source AS MATERIALIZED (
+			SELECT m.*, recall.new_id() AS new_id FROM recall.messages AS m WHERE m.thread_id = $1
+		),
+		vectors AS (
+			INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash, embedding)
+			SELECT s.new_id, e.chunk, c.id, c.resource_id, e.text_hash, e.embedding
+			FROM source AS s
+			JOIN recall.embeddings_1 AS e ON e.message_id = s.id
+			CROSS JOIN clone AS c
 		)
 		INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, type, content, created_at, updated_at)
-		SELECT recall.new_id(), c.id, c.resource_id, m.seq, m.role, m.type, m.content, m.created_at, now()
-		FROM recall.messages AS m
+		SELECT s.new_id, c.id, c.resource_id, s.seq, s.role, s.type, s.content, s.created_at, now()
+		FROM source AS s
 		CROSS JOIN clone AS c
-		WHERE m.thread_id = $1
 		RETURNING id, role, type, content, created_at`
 )
 
 // operations gives all that are measured, those that read first.
 func (r *rig) operations(ctx context.Context) ([]operation, error) {
-	for _, thread := range []string{httpThread, sqlThread} {
-		if _, err := r.conn.Exec(ctx, insertOwner, thread, resourceID); err != nil {
-			return nil, err
-		}
-	}
 	deep, err := r.deepPage(ctx)
 	if err != nil {
 		return nil, err
@@ -110,7 +121,20 @@ func (r *rig) operations(ctx context.Context) ([]operation, error) {
 	small := r.page(fmt.Sprintf("page of %d, thread of %d", perPage, dataset.ThreadMessages), r.anyThread)
 	small.small = true
 	large := r.page(fmt.Sprintf("page of %d, thread of %d", perPage, r.shape.LargeThread), largeThread)
-	return []operation{r.nothing(), small, large, deep, r.filter(), include, r.save(), r.clone()}, nil
+	searches, err := r.searches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	save, err := r.save(ctx, fmt.Sprintf("save %d", batchSize), resourceID, 5000)
+	if err != nil {
+		return nil, err
+	}
+	saveLarge, err := r.save(ctx, fmt.Sprintf("save %d, resource of %d", batchSize, r.shape.LargeResource()), largeResource(), 2000)
+	if err != nil {
+		return nil, err
+	}
+	all := append([]operation{r.nothing(), small, large, deep, r.filter(), include}, searches...)
+	return append(all, save, saveLarge, r.clone()), nil
 }
 
 func (r *rig) anyThread() string { return dataset.ThreadID(1 + anyOf(r.shape.Threads)) }
@@ -119,6 +143,8 @@ func (r *rig) anyThread() string { return dataset.ThreadID(1 + anyOf(r.shape.Thr
 func anyOf(n int) int { return rand.IntN(n) } //nolint:gosec // nothing is secret here
 
 func largeThread() string { return dataset.ThreadID(0) }
+
+func largeResource() string { return dataset.ResourceID(0) }
 
 // nothing is what a request costs that does nothing.
 func (r *rig) nothing() operation {
@@ -236,43 +262,52 @@ func (r *rig) include(ctx context.Context) (operation, error) {
 	}, nil
 }
 
-// sentence fills the messages that are saved.
-var sentence = strings.Repeat("The parcel left the warehouse on Monday. ", 8)
-
-func newContent() map[string]any {
-	return map[string]any{
+// newContent gives the text of a message to save and the content that holds it.
+func newContent() (string, map[string]any) {
+	text := dataset.Text(anyOf)
+	return text, map[string]any{
 		"format":   2,
-		"parts":    []any{map[string]any{"type": "text", "text": sentence}},
+		"parts":    []any{map[string]any{"type": "text", "text": text}},
 		"metadata": map[string]any{"channel": "chat"},
 	}
 }
 
-func (r *rig) save() operation {
-	content := newContent()
-	stored := encode(content)
+// save saves into a thread of a resource that is the operation's own, one for each
+// side.
+func (r *rig) save(ctx context.Context, name, resource string, messagesPerSecond float64) (operation, error) {
+	httpThread, sqlThread := newID(), newID()
+	for _, thread := range []string{httpThread, sqlThread} {
+		if _, err := r.conn.Exec(ctx, insertOwner, thread, resource); err != nil {
+			return operation{}, err
+		}
+	}
 	var seq int
 	return operation{
-		name: fmt.Sprintf("save %d", batchSize),
+		name: name,
 		http: r.post("/api/memory/save-messages", func() []byte {
 			var messages []any
 			for range batchSize {
+				_, content := newContent()
 				messages = append(messages, map[string]any{
-					"id": newID(), "threadId": httpThread, "resourceId": resourceID, "role": "user", "type": "v2", "content": content,
+					"id": newID(), "threadId": httpThread, "resourceId": resource, "role": "user", "type": "v2", "content": content,
 				})
 			}
 			return encode(map[string]any{"messages": messages})
 		}),
 		sql: r.query(sqlSave, func() []any {
-			var ids []string
+			var ids, vectors []string
 			var contents [][]byte
 			for range batchSize {
-				ids, contents = append(ids, newID()), append(contents, stored)
+				text, content := newContent()
+				ids, contents = append(ids, newID()), append(contents, encode(content))
+				vectors = append(vectors, vectorOf(text, embed.Document).String())
 			}
 			seq += batchSize
-			return []any{sqlThread, resourceID, seq - batchSize, ids, contents}
+			return []any{sqlThread, resource, seq - batchSize, ids, contents, vectors}
 		}),
-		targets: targets{messages: batchSize, messagesPerSecond: 5000, checkRatio: 6},
-	}
+		targets: targets{messages: batchSize, messagesPerSecond: messagesPerSecond, checkRatio: 6},
+		writes:  true,
+	}, nil
 }
 
 func (r *rig) clone() operation {
@@ -284,6 +319,7 @@ func (r *rig) clone() operation {
 		},
 		sql:     r.query(sqlClone, func() []any { return []any{r.anyThread(), newID()} }),
 		targets: targets{time: 10 * time.Millisecond, checkRatio: 5},
+		writes:  true,
 	}
 }
 

@@ -49,6 +49,10 @@ type Result struct {
 	// cannot tell that an index is gone, for the bare SQL misses it too.
 	Growth      float64 `json:"growth"`
 	CheckGrowth float64 `json:"checkGrowth,omitempty"`
+	// Recall is the share of the nearest messages that a search by meaning gives,
+	// CheckRecall what it must be at least; 0 of what is none.
+	Recall      float64 `json:"recall,omitempty"`
+	CheckRecall float64 `json:"checkRecall,omitempty"`
 	// Information has the targets that only mean something on the machine they
 	// were set for: 2 cores, 60,000 messages.
 	Information *Information `json:"information,omitempty"`
@@ -65,14 +69,16 @@ type Information struct {
 // Met says whether the ratio meets its target; true where there is none.
 func (r Result) Met() bool { return r.TargetRatio == 0 || r.Ratio <= r.TargetRatio }
 
-// Check names what is out of all proportion, which no noise of a machine
-// explains; nil where nothing is.
+// Check names what is out of all proportion, or not found, which no noise of a
+// machine explains; nil where nothing is.
 func (r Result) Check() error {
 	switch {
 	case r.CheckRatio > 0 && r.Ratio > r.CheckRatio:
 		return fmt.Errorf("%s takes %.1f times its bare SQL, more than %.0f", r.Name, r.Ratio, r.CheckRatio)
 	case r.CheckGrowth > 0 && r.Growth > r.CheckGrowth:
 		return fmt.Errorf("%s takes %.1f times a page of a small thread, more than %.0f", r.Name, r.Growth, r.CheckGrowth)
+	case r.Recall < r.CheckRecall:
+		return fmt.Errorf("%s finds %.3f of the nearest messages, less than %.2f", r.Name, r.Recall, r.CheckRecall)
 	}
 	return nil
 }
@@ -88,8 +94,8 @@ type Times struct {
 
 // targets are what is expected of an operation; zero values expect nothing.
 type targets struct {
-	ratio, checkRatio, checkGrowth float64
-	time                           time.Duration
+	ratio, checkRatio, checkGrowth, checkRecall float64
+	time                                        time.Duration
 	// messages a call stores, and how many a second.
 	messages          int
 	messagesPerSecond float64
@@ -118,6 +124,7 @@ func (o operation) result(samples pair) Result {
 	r := Result{
 		Name: o.name, HTTP: summarise(samples.http), SQL: summarise(samples.sql),
 		TargetRatio: o.targets.ratio, CheckRatio: o.targets.checkRatio, CheckGrowth: o.targets.checkGrowth,
+		Recall: o.recall, CheckRecall: o.targets.checkRecall,
 	}
 	r.Ratio = r.HTTP.P50 / r.SQL.P50
 	switch t := o.targets; {

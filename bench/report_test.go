@@ -57,3 +57,12 @@ func TestGrowthIsMeasuredByThePageOfASmallThread(t *testing.T) {
 	require.NoError(t, all[1].Check())
 	assert.ErrorContains(t, all[2].Check(), "large")
 }
+
+func TestASearchByMeaningIsCheckedForWhatItFinds(t *testing.T) {
+	t.Parallel()
+	samples := pair{http: []time.Duration{time.Millisecond}, sql: []time.Duration{time.Millisecond}}
+	searched := operation{name: "semantic", targets: targets{checkRecall: .97}, recall: .97}
+	require.NoError(t, searched.result(samples).Check())
+	searched.recall = .968
+	assert.EqualError(t, searched.result(samples).Check(), "semantic finds 0.968 of the nearest messages, less than 0.97")
+}

@@ -17,8 +17,6 @@ import (
 
 	"github.com/pgrecall/pgrecall/bench/dataset"
 	"github.com/pgrecall/pgrecall/db"
-	"github.com/pgrecall/pgrecall/recall"
-	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/server"
 )
 
@@ -45,10 +43,9 @@ func newRig(ctx context.Context, address string, shape dataset.Shape) (*rig, err
 	r := &rig{shape: shape, conn: conn, pool: pool, http: &http.Client{Transport: &http.Transport{}}}
 	// Requests are logged as in service, but to nobody.
 	logger := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	memory := recall.New(pool, recall.DefaultLimits(), recall.WithEmbedder(embed.Static{}))
 	empty := echo.New()
 	empty.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
-	if r.api, err = listen(ctx, server.New(memory, server.Config{Logger: logger})); err == nil {
+	if r.api, err = listen(ctx, server.New(newMemory(pool), server.Config{Logger: logger})); err == nil {
 		r.echo, err = listen(ctx, empty)
 	}
 	if err != nil {
@@ -141,6 +138,32 @@ func (r *rig) query(sql string, args func() []any) call {
 				rows.RawValues()
 			}
 			return rows.Err()
+		}
+	}
+}
+
+// inGraph is query for a statement that reads the graph of vectors. The settings
+// and the statement are one transaction and one round trip.
+func (r *rig) inGraph(sql string, args func() []any) call {
+	const settings = `
+		SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '100', true)`
+	return func() func(context.Context) error {
+		batch := &pgx.Batch{}
+		batch.Queue(settings)
+		batch.Queue(sql, args()...)
+		return func(ctx context.Context) error {
+			results := r.conn.SendBatch(ctx, batch)
+			_, err := results.Exec()
+			if err == nil {
+				var rows pgx.Rows
+				if rows, err = results.Query(); err == nil {
+					for rows.Next() {
+						rows.RawValues()
+					}
+					err = rows.Err()
+				}
+			}
+			return errors.Join(err, results.Close())
 		}
 	}
 }

@@ -30,6 +30,10 @@ const (
 	MinMessages = 600
 
 	threadsPerResource = 5
+	// ResourceMessages is how many messages a resource has, but for the first one,
+	// which owns the large thread beside as many, and the last ones, which may have
+	// less.
+	ResourceMessages = threadsPerResource * ThreadMessages
 	// batchThreads go in with one statement.
 	batchThreads = 20
 )
@@ -55,6 +59,12 @@ func Scaled(messages int) Shape {
 
 // Messages counts all messages.
 func (s Shape) Messages() int { return s.LargeThread + s.Threads*ThreadMessages }
+
+// LargeResource counts the messages of the resource that owns the large thread.
+func (s Shape) LargeResource() int { return s.LargeThread + s.Threads/s.Resources*ThreadMessages }
+
+// Owner names the resource of a thread.
+func (s Shape) Owner(thread int) string { return ResourceID(thread % s.Resources) }
 
 // ThreadID names a thread: 0 is the large one, 1 to Threads are the others.
 func ThreadID(n int) string { return fmt.Sprintf("thread-%06d", n) }
@@ -100,9 +110,12 @@ func Load(ctx context.Context, conn *pgx.Conn, shape Shape, progress func(messag
 	batches := (shape.Threads + batchThreads - 1) / batchThreads
 	stored := 0
 	for i := range batches {
-		first, last := i*batchThreads+1, min((i+1)*batchThreads, shape.Threads)
-		from, to := shape.LargeThread*i/batches+1, shape.LargeThread*(i+1)/batches
-		tag, err := conn.Exec(ctx, insertMessages, first, last, from, to)
+		var batch rows
+		batch.add(0, shape.LargeThread*i/batches+1, shape.LargeThread*(i+1)/batches)
+		for n := i*batchThreads + 1; n <= min((i+1)*batchThreads, shape.Threads); n++ {
+			batch.add(n, 1, ThreadMessages)
+		}
+		tag, err := conn.Exec(ctx, insertMessages, batch.threads, batch.seqs, batch.texts)
 		if err != nil {
 			return fmt.Errorf("insert messages: %w", err)
 		}
@@ -111,6 +124,21 @@ func Load(ctx context.Context, conn *pgx.Conn, shape Shape, progress func(messag
 		}
 	}
 	return nil
+}
+
+// rows are what makes messages differ.
+type rows struct {
+	threads []string
+	seqs    []int
+	texts   []string
+}
+
+// add adds the positions from first to last of a thread.
+func (r *rows) add(n, first, last int) {
+	thread := ThreadID(n)
+	for seq := first; seq <= last; seq++ {
+		r.threads, r.seqs, r.texts = append(r.threads, thread), append(r.seqs, seq), append(r.texts, text(thread, seq))
+	}
 }
 
 // Vacuum leaves the tables as a database has them that autovacuum has been over.
@@ -123,5 +151,7 @@ func Vacuum(ctx context.Context, conn *pgx.Conn) error {
 
 // Fingerprint tells apart what Load would store.
 func Fingerprint(shape Shape) string {
-	return fmt.Sprintf("%+v %d\n%s\n%s", shape, ThreadMessages, insertThreads, insertMessages)
+	var sample rows
+	sample.add(0, 1, ThreadMessages)
+	return fmt.Sprintf("%+v %d\n%s\n%s\n%s", shape, ThreadMessages, insertThreads, insertMessages, sample.texts)
 }

@@ -2,6 +2,7 @@ package dataset_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,6 +48,10 @@ func TestTheDataAreWhatTheConstantsSay(t *testing.T) {
 		SELECT count(*) FROM recall.threads AS t
 		WHERE (message_count, last_seq) IS DISTINCT FROM
 			(SELECT (count(*), coalesce(max(seq), 0)) FROM recall.messages AS m WHERE m.thread_id = t.id)`))
+	const owned = `SELECT count(*) FROM recall.messages WHERE resource_id = $1`
+	assert.Equal(t, shape.LargeResource(), count(owned, dataset.ResourceID(0)))
+	assert.Equal(t, dataset.ResourceMessages, count(owned, shape.Owner(7)))
+	assert.Equal(t, 1, count(`SELECT count(*) FROM recall.threads WHERE id = $1 AND resource_id = $2`, dataset.ThreadID(7), shape.Owner(7)))
 	const having = `SELECT count(*) FROM recall.messages WHERE content -> 'metadata' ->> $1 = $2 AND (thread_id = $3) = $4`
 	rare := shape.LargeThread / dataset.RareEvery
 	assert.Equal(t, rare, count(having, dataset.FlagKey, dataset.FlagValue, large, true))
@@ -63,4 +68,27 @@ func TestTheDataAreWhatTheConstantsSay(t *testing.T) {
 	far := shape.Messages() / 200
 	assert.Equal(t, far, count(answered, dataset.FarCall))
 	assert.Equal(t, shape.Messages()/10-far, count(answered, 4))
+}
+
+func TestTextsDifferAndQuestionsAskForTheirWords(t *testing.T) {
+	t.Parallel()
+	conn, err := pgx.Connect(t.Context(), dbtest.Seeded(t, dataset.Scaled(dataset.MinMessages)))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	count := func(query string, args ...any) (n int) {
+		t.Helper()
+		require.NoError(t, conn.QueryRow(t.Context(), query, args...).Scan(&n))
+		return n
+	}
+	assert.Zero(t, count(`
+		SELECT count(*) - count(DISTINCT content -> 'parts' -> 0 ->> 'text') FROM recall.messages WHERE lexemes <> ''`))
+	draw := rand.New(rand.NewPCG(1, 2)).IntN
+	for range 10 {
+		question := dataset.Question(draw)
+		found := count(`
+			SELECT count(*) FROM recall.messages
+			WHERE lexemes @@ replace(plainto_tsquery('english', $1)::text, '&', '|')::tsquery`, question)
+		assert.Positive(t, found, question)
+		assert.Less(t, found, dataset.MinMessages/2, question)
+	}
 }

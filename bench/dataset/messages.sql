@@ -1,6 +1,6 @@
--- The messages of the threads $1 to $2, beside the positions $3 to $4 of the large
--- thread. They go in by time, so that neighbours of a thread lie apart on disk, as
--- in a database that many conversations fill at once. Four in a row share a time.
+-- The messages at the positions $2[i] of the threads $1[i], with the texts $3[i].
+-- They go in by time, so that neighbours of a thread lie apart on disk, as in a
+-- database that many conversations fill at once. Four in a row share a time.
 INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, type, content, created_at, updated_at)
 SELECT
     md5(m.thread_id || '/' || m.seq)::uuid::text,
@@ -27,7 +27,7 @@ SELECT
             ))
             ELSE jsonb_build_array(jsonb_build_object(
                 'type', 'text',
-                'text', 'Message ' || m.seq || ' of ' || m.thread_id || '. ' || repeat('The parcel left the warehouse on Monday. ', 8)
+                'text', m.text
             ))
         END,
         'metadata', jsonb_strip_nulls(jsonb_build_object(
@@ -45,14 +45,10 @@ FROM (
     SELECT
         t.id AS thread_id,
         t.resource_id,
-        s.seq,
-        t.created_at + s.seq / 4 * interval '1 minute' AS created_at
-    FROM recall.threads AS t
-    CROSS JOIN LATERAL generate_series(
-        CASE WHEN t.id = 'thread-000000' THEN $3::bigint ELSE 1 END,
-        CASE WHEN t.id = 'thread-000000' THEN $4::bigint ELSE t.message_count END
-    ) AS s (seq)
-    WHERE t.id = 'thread-000000'
-        OR t.id BETWEEN 'thread-' || lpad($1::bigint::text, 6, '0') AND 'thread-' || lpad($2::bigint::text, 6, '0')
+        i.seq,
+        i.text,
+        t.created_at + i.seq / 4 * interval '1 minute' AS created_at
+    FROM unnest($1::text[], $2::bigint[], $3::text[]) AS i (thread_id, seq, text)
+    JOIN recall.threads AS t ON t.id = i.thread_id
 ) AS m
 ORDER BY m.created_at, m.thread_id, m.seq
