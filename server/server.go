@@ -69,6 +69,7 @@ func (a api) register(e *echo.Echo) {
 	e.HEAD("/healthz", a.healthz)
 	e.GET("/readyz", a.readyz)
 	e.HEAD("/readyz", a.readyz)
+	e.GET("/openapi.yaml", a.openapi)
 
 	memory := e.Group("/api/memory")
 	memory.GET("/threads", a.listThreads)
