@@ -51,8 +51,9 @@ generate: ## write everything that is generated: dbgen/ by sqlc, the rest by go 
 	go run ./tools/sqlc generate
 	go generate ./...
 
-verify: verify-generated ## check what is generated, go.mod and the formatting
+verify: verify-generated ## check what is generated, the OpenAPI document, go.mod and the formatting
 	go run ./tools/sqlc diff
+	go test -run '^TestTheDocument' ./server
 	go mod tidy -diff
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
 	if [ -n "$$files" ]; then printf 'not formatted:\n%s\n' "$$files"; exit 1; fi

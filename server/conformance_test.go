@@ -199,7 +199,8 @@ func objectDifferences(path string, want map[string]any, got any) []string {
 	return all
 }
 
-// call sends a request through the network.
+// call sends a request through the network, and checks both sides against the
+// document.
 func call(t *testing.T, s *httptest.Server, method, target, body string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+target, strings.NewReader(body))
@@ -209,7 +210,9 @@ func call(t *testing.T, s *httptest.Server, method, target, body string) answer 
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	return exchange(t, s, r)
+	got := exchange(t, s, r)
+	published().check(t, r, []byte(body), got)
+	return got
 }
 
 func exchange(t *testing.T, s *httptest.Server, r *http.Request) answer {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -44,17 +45,28 @@ type answer struct {
 	body   []byte
 }
 
-func send(handler http.Handler, r *http.Request) answer {
+// send hands a request to a handler, and checks both sides against the document.
+func send(t *testing.T, handler http.Handler, r *http.Request) answer {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, r)
-	return answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
+	got := answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
+	published().check(t, r, body, got)
+	return got
 }
 
 // problem is the body of an error.
 type problem struct {
 	Error  string
-	Issues []struct{ Field, Message string }
+	Issues []issue
 }
+
+type issue struct{ Field, Message string }
 
 func (a answer) problem(t *testing.T) problem {
 	t.Helper()

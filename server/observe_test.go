@@ -31,7 +31,7 @@ func TestARequestIDIsKeptWhereItIsFit(t *testing.T) {
 	} {
 		r := request(http.MethodGet, "/healthz", "")
 		r.Header.Set(echo.HeaderXRequestID, id)
-		got := send(e, r).header.Get(echo.HeaderXRequestID)
+		got := send(t, e, r).header.Get(echo.HeaderXRequestID)
 		if got == "" || (got == id) != kept {
 			t.Errorf("X-Request-Id %q came back as %q, want kept: %v", id, got, kept)
 		}
@@ -48,7 +48,7 @@ func TestTheLogHasOneLineARequestAndNothingPersonal(t *testing.T) {
 		"/secret",
 	} {
 		log.Reset()
-		send(e, request(http.MethodGet, target, ""))
+		send(t, e, request(http.MethodGet, target, ""))
 		var line map[string]any
 		if err := json.Unmarshal(log.Bytes(), &line); err != nil {
 			t.Fatalf("%s: the log is not one line of JSON: %q", target, log.String())
@@ -85,7 +85,7 @@ func TestFailuresKeepTheirCauseFromTheCaller(t *testing.T) {
 			RequestTimeout: time.Millisecond,
 		})
 		e.GET("/fail", test.fail)
-		got := send(e, request(http.MethodGet, "/fail", ""))
+		got := send(t, e, request(http.MethodGet, "/fail", ""))
 		_ = got.problem(t)
 		if got.status != test.status {
 			t.Errorf("%s: %d, want %d", test.name, got.status, test.status)

@@ -102,7 +102,7 @@ func TestEveryRouteRefusesABadBody(t *testing.T) {
 			r := request(method, path, test.body)
 			r.Header.Set(echo.HeaderContentType, test.contentType)
 			r.Header.Set(echo.HeaderContentEncoding, test.encoding)
-			got := send(e, r)
+			got := send(t, e, r)
 			p := got.problem(t)
 			if got.status != test.status {
 				t.Errorf("%s %s, %s: %d %s, want %d", method, path, test.name, got.status, got.body, test.status)
@@ -126,7 +126,7 @@ func TestTheBodyLimitIsExact(t *testing.T) {
 			}
 			r := request(http.MethodPost, "/api/memory/threads", body)
 			r.Header.Set(echo.HeaderContentEncoding, encoding)
-			if got := send(e, r); got.status != test.status {
+			if got := send(t, e, r); got.status != test.status {
 				t.Errorf("%d bytes, encoding %q: %d, want %d", test.size, encoding, got.status, test.status)
 			}
 		}
@@ -148,7 +148,7 @@ func TestEveryRouteRefusesABadQuery(t *testing.T) {
 			{"resourceId=a%00b", 422, "resourceId"},
 			{"resourceId=%zz", 400, "query"},
 		} {
-			got := send(e, request(method, path+"?searchQuery=q&"+test.query, "{}"))
+			got := send(t, e, request(method, path+"?searchQuery=q&"+test.query, "{}"))
 			p := got.problem(t)
 			if got.status != test.status || !slices.Contains(p.fields(), test.field) {
 				t.Errorf("%s %s?%s: %d %s, want %d naming %q", method, path, test.query, got.status, got.body, test.status, test.field)
@@ -168,7 +168,7 @@ func TestEveryRouteRefusesABadThreadID(t *testing.T) {
 			if !strings.Contains(path, id) {
 				return
 			}
-			got := send(e, request(method, path, "{}"))
+			got := send(t, e, request(method, path, "{}"))
 			if p := got.problem(t); got.status != status || !slices.Equal(p.fields(), []string{"threadId"}) {
 				t.Errorf("%s %s: %d %s, want %d naming threadId", method, path, got.status, got.body, status)
 			}
@@ -184,7 +184,7 @@ func TestEveryRouteBoundsAThreadID(t *testing.T) {
 			continue
 		}
 		target := strings.Replace(route.Path, ":threadId", strings.Repeat("x", 513), 1)
-		got := send(e, request(route.Method, target, validBodies[route.Method+" "+route.Path]))
+		got := send(t, e, request(route.Method, target, validBodies[route.Method+" "+route.Path]))
 		p := got.problem(t)
 		if got.status != 400 || p.Error != "Invalid path parameters" || !slices.Equal(p.fields(), []string{"threadId"}) {
 			t.Errorf("%s %s: %d %s, want 400 naming threadId", route.Method, route.Path, got.status, got.body)
@@ -296,7 +296,7 @@ func TestRoutesNameEveryBadFieldOfABody(t *testing.T) {
 		{retry, `{"ids":["1","0","-1","+1","1.5","x","","9223372036854775808",1,null]}`, "ids.1 ids.2 ids.3 ids.4 ids.5 ids.6 ids.7 ids.8 ids.9"},
 	} {
 		method, path, _ := strings.Cut(test.route, " ")
-		got := send(e, request(method, path, test.body))
+		got := send(t, e, request(method, path, test.body))
 		p := got.problem(t)
 		if got.status != 400 || p.Error != "Invalid request body" {
 			t.Errorf("%s %s: %d %s, want 400", test.route, test.body, got.status, got.body)
@@ -414,7 +414,7 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		}
 		values.Set(test.name, test.value)
 		target := test.path + "?" + values.Encode()
-		got := send(e, request(http.MethodGet, target, ""))
+		got := send(t, e, request(http.MethodGet, target, ""))
 		if p := got.problem(t); got.status != test.status || !slices.Contains(p.fields(), test.field) {
 			t.Errorf("%s %s=%q: %d %s, want %d naming %q", test.path, test.name, test.value, got.status, got.body, test.status, test.field)
 		}
@@ -435,7 +435,7 @@ func TestASaveCannotWaitForAnythingElseNorWithoutAnEmbedder(t *testing.T) {
 		{static, "wait=Embedded"},
 		{static, "wait=embedded&wait=embedded"},
 	} {
-		got := send(test.e, request(http.MethodPost, "/api/memory/save-messages?"+test.query, validBodies["POST /api/memory/save-messages"]))
+		got := send(t, test.e, request(http.MethodPost, "/api/memory/save-messages?"+test.query, validBodies["POST /api/memory/save-messages"]))
 		if got.status != 400 || !slices.Equal(got.problem(t).fields(), []string{"wait"}) {
 			t.Errorf("%s: %d %s, want 400 naming wait", test.query, got.status, got.body)
 		}
@@ -445,7 +445,7 @@ func TestASaveCannotWaitForAnythingElseNorWithoutAnEmbedder(t *testing.T) {
 func TestAnAnswerBoundsItsIssues(t *testing.T) {
 	t.Parallel()
 	body := `{"messageIds":[0` + strings.Repeat(",0", 10_000) + `]}`
-	got := send(detached(small()), request(http.MethodPost, "/api/memory/messages/delete", body))
+	got := send(t, detached(small()), request(http.MethodPost, "/api/memory/messages/delete", body))
 	if issues := len(got.problem(t).Issues); got.status != 400 || issues != 100 {
 		t.Errorf("%d with %d issues, want 400 with 100", got.status, issues)
 	}
@@ -467,7 +467,7 @@ func TestUnknownRoutesAndMethodsAreJSON(t *testing.T) {
 		{http.MethodGet, "/api/memory/recall", 405},
 		{http.MethodGet, "/api/memory/jobs/retry", 405},
 	} {
-		got := send(e, request(test.method, test.path, ""))
+		got := send(t, e, request(test.method, test.path, ""))
 		_ = got.problem(t)
 		if got.status != test.status || got.header.Get(echo.HeaderXRequestID) == "" {
 			t.Errorf("%s %s: %d, request id %q, want %d", test.method, test.path, got.status, got.header.Get(echo.HeaderXRequestID), test.status)

@@ -79,3 +79,28 @@ func TestAContextIsGivenInAnyFormat(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsAnothersOrNotThereIsRefusedWhereTheBodyNamesItToo(t *testing.T) {
+	t.Parallel()
+	s := kept(t)
+	const said = `"messages":[{"id":"garden1","role":"user","content":"x"}]`
+	for _, test := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/api/memory/threads", `{"threadId":"garden","resourceId":"alex"}`, 409},
+		{"/api/memory/recall", `{"threadId":"garden","resourceId":"alex"}`, 403},
+		{"/api/memory/recall", `{"threadId":"none"}`, 404},
+		{"/api/memory/context", `{"threadId":"garden","resourceId":"alex","query":"q"}`, 403},
+		{processors + "semantic-recall/input", `{"threadId":"garden","resourceId":"alex",` + said + `}`, 403},
+		{processors + "semantic-recall/output", `{"threadId":"garden","resourceId":"alex",` + said + `}`, 403},
+		{processors + "semantic-recall/output", `{"threadId":"work","resourceId":"sam",` + said + `}`, 409},
+		{processors + "message-history/input", `{"threadId":"garden","resourceId":"alex",` + said + `}`, 403},
+		{processors + "message-history/output", `{"threadId":"garden","resourceId":"alex",` + said + `}`, 403},
+		{processors + "message-history/output", `{"threadId":"work","resourceId":"sam",` + said + `}`, 409},
+	} {
+		if got := call(t, s, http.MethodPost, test.path, test.body); got.status != test.status {
+			t.Errorf("%s %s: %d %s, want %d", test.path, test.body, got.status, got.body, test.status)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func TestWithoutADatabaseEveryRouteIsA503(t *testing.T) {
 			t.Errorf("%s %s: give it a body in validBodies", route.Method, route.Path)
 		}
 		target := strings.Replace(route.Path, ":threadId", "t", 1) + validQueries[route.Method+" "+route.Path]
-		got := send(e, request(route.Method, target, body))
+		got := send(t, e, request(route.Method, target, body))
 		_ = got.problem(t)
 		if got.status != http.StatusServiceUnavailable || got.header.Get(echo.HeaderRetryAfter) != "1" {
 			t.Errorf("%s %s: %d %s, Retry-After %q", route.Method, route.Path, got.status, got.body, got.header.Get(echo.HeaderRetryAfter))
@@ -67,7 +67,7 @@ func TestWithoutADatabaseEveryRouteIsA503(t *testing.T) {
 			t.Errorf("%s %s tells where the database is: %s", route.Method, route.Path, got.body)
 		}
 	}
-	if got := send(e, request(http.MethodGet, "/healthz", "")); got.status != http.StatusOK {
+	if got := send(t, e, request(http.MethodGet, "/healthz", "")); got.status != http.StatusOK {
 		t.Errorf("/healthz: %d", got.status)
 	}
 }
