@@ -215,6 +215,7 @@ func rememberedMessage(messages []Message, turn Turn) Message {
 		fmt.Fprintf(&text, "Message from previous conversation at %s: %s: %s\n", at.Format("3:04 PM"), speaker(message.Role), said)
 	}
 	text.WriteString(recalledEnds)
+	turn.ResourceID = messages[0].ResourceID // the turn need not name it
 	return systemMessage(recalledID, text.String(), messages[len(messages)-1].CreatedAt, turn)
 }
 

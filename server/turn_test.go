@@ -80,6 +80,21 @@ func TestAContextIsGivenInAnyFormat(t *testing.T) {
 	}
 }
 
+func TestWhatIsRememberedHasAnOwnerThoughTheTurnNamesNone(t *testing.T) {
+	t.Parallel()
+	s := kept(t)
+	const search = `{"topK":1,"messageRange":0,"mode":"lexical"}`
+	for path, body := range map[string]string{
+		"/api/memory/context":                `{"threadId":"work","query":"yellow leaves","semanticRecall":` + search + `}`,
+		processors + "semantic-recall/input": `{"threadId":"work","messages":[{"role":"user","content":"yellow leaves"}],"config":{"semanticRecall":` + search + `}}`,
+	} {
+		first := must(t, s, http.MethodPost, path, body)["messages"].([]any)[0].(map[string]any)
+		if first["id"] != "recalled" || first["resourceId"] != "sam" {
+			t.Errorf("%s gives %v", path, first)
+		}
+	}
+}
+
 func TestWhatIsAnothersOrNotThereIsRefusedWhereTheBodyNamesItToo(t *testing.T) {
 	t.Parallel()
 	s := kept(t)
