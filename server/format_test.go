@@ -18,7 +18,7 @@ func TestAnUnknownFormatIsRefusedByEveryRouteThatGivesMessages(t *testing.T) {
 			request(http.MethodPatch, "/api/memory/messages?format="+format, `{"messages":[]}`),
 			request(http.MethodPost, "/api/memory/threads/t/clone?format="+format, `{}`),
 		} {
-			got := send(e, r)
+			got := send(t, e, r)
 			if fields := got.problem(t).fields(); got.status != http.StatusBadRequest || !slices.Equal(fields, []string{"format"}) {
 				t.Errorf("%s %s: %d, fields %q", r.Method, r.URL, got.status, fields)
 			}
@@ -34,7 +34,7 @@ func TestAFormatIsGivenOnceAndAsAString(t *testing.T) {
 		"/api/memory/recall?format=openai&format=aisdk-v5": `{"threadId":"t"}`,
 		"/api/memory/recall":                               `{"threadId":"t","format":null}`,
 	} {
-		got := send(e, request(http.MethodPost, target, body))
+		got := send(t, e, request(http.MethodPost, target, body))
 		if fields := got.problem(t).fields(); got.status != http.StatusBadRequest || !slices.Equal(fields, []string{"format"}) {
 			t.Errorf("%s %s: %d, fields %q", target, body, got.status, fields)
 		}

@@ -125,7 +125,7 @@ func TestABadKeyIsRefused(t *testing.T) {
 			}
 			r := request(method, path, `{}`)
 			r.Header["Idempotency-Key"] = values
-			got := send(e, r)
+			got := send(t, e, r)
 			if got.status != http.StatusBadRequest || !slices.Equal(got.problem(t).fields(), []string{"Idempotency-Key"}) {
 				t.Errorf("%s %s, %s: %d %s", method, path, name, got.status, got.body)
 			}
@@ -165,7 +165,7 @@ func TestABodyThatIsZippedIsTheSameBody(t *testing.T) {
 		r := request(http.MethodPost, "/api/memory/threads", body)
 		r.Header.Set("Idempotency-Key", "k")
 		r.Header.Set("Content-Encoding", encoding)
-		return send(s.Config.Handler, r)
+		return send(t, s.Config.Handler, r)
 	}
 	first := send("gzip", zipped(t, `{"resourceId":"sam"}`))
 	first.wantFirst(t)
@@ -181,7 +181,7 @@ func TestBodiesAreTakenUnderAKeyToTheirLimit(t *testing.T) {
 		body += strings.Repeat("x", size-len(body)-2) + `"}`
 		r := request(http.MethodPost, "/api/memory/threads", body)
 		r.Header.Set("Idempotency-Key", fmt.Sprint(size))
-		if got := send(e, r); got.status != status {
+		if got := send(t, e, r); got.status != status {
 			t.Errorf("%d bytes: %d, want %d: %s", size, got.status, status, got.body)
 		}
 	}

@@ -110,7 +110,7 @@ func TestLinesOfIfMatchAreOneList(t *testing.T) {
 	must(t, s, http.MethodPost, "/api/memory/threads", `{"threadId":"t","resourceId":"sam"}`)
 	r := request(http.MethodDelete, threadTarget, "")
 	r.Header["If-Match"] = []string{`"7"`, `"1"`}
-	if got := send(s.Config.Handler, r); got.status != http.StatusOK {
+	if got := send(t, s.Config.Handler, r); got.status != http.StatusOK {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 }
