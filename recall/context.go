@@ -25,8 +25,9 @@ type ContextRequest struct {
 
 // Context is what a model is to see.
 type Context struct {
-	// Messages are in the order in which they are to be read, each with its reasons:
-	// working memory, what is remembered from other threads, the thread.
+	// Messages are in the order in which they are to be read, each with its reasons
+	// and marked as recalled: working memory, what is remembered from other threads,
+	// the thread.
 	Messages []Message
 	Tokens   int
 	// Dropped are the ids of messages that there was no room for, in order.
@@ -254,6 +255,7 @@ func (p *pack) take(u unit, take bool) {
 func (p *pack) build() (messages []Message, tokens int, err error) {
 	var first, own, others []Message
 	for _, message := range p.messages {
+		message.Recalled = true
 		switch {
 		case !p.taken[message.ID]:
 		case message.ThreadID != p.turn.ThreadID:

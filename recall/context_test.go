@@ -53,6 +53,9 @@ func TestContextHoldsEachMessageOnceWithItsReasons(t *testing.T) {
 	assert.Equal(t, []recall.Reason{recall.ReasonPage, recall.ReasonLexical}, why["m29"])
 	assert.Equal(t, []recall.Reason{recall.ReasonContext}, why["m8"])
 	assert.Equal(t, []recall.Reason{recall.ReasonLexical}, why["recalled"])
+	for _, message := range got.Messages {
+		assert.True(t, message.Recalled, message.ID)
+	}
 	assert.Empty(t, got.Dropped)
 	assert.Equal(t, got, m.whatModelsSee(t, in), "the same state, the same answer")
 
