@@ -2,6 +2,7 @@ package recall
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -100,10 +101,12 @@ func (m *Memory) InstructionForTurn(ctx context.Context, turn Turn) (Recalled, e
 	if config == nil || !config.Enabled {
 		return Recalled{}, nil
 	}
-	memory, err := m.WorkingMemory(ctx, WorkingMemoryOf{ThreadID: turn.ThreadID, ResourceID: turn.ResourceID, Config: *config})
+	row, err := m.workingMemory(ctx, WorkingMemoryOf{ThreadID: turn.ThreadID, ResourceID: turn.ResourceID, Config: *config})
 	if err != nil {
 		return Recalled{}, err
 	}
+	turn.ResourceID = cmp.Or(row.OwnerID, turn.ResourceID) // the turn need not name it
+	memory := workingMemoryOf(row)
 	return Recalled{Messages: []Message{systemMessage(instructionID, config.Instruction(memory.Text), memory.UpdatedAt, turn)}}, nil
 }
 

@@ -60,11 +60,15 @@ type WorkingMemoryUpdate struct {
 // none, but the resource may have one.
 func (m *Memory) WorkingMemory(ctx context.Context, of WorkingMemoryOf) (WorkingMemory, error) {
 	row, err := m.workingMemory(ctx, of)
+	return workingMemoryOf(row), err
+}
+
+func workingMemoryOf(row dbgen.WorkingMemoryGetRow) WorkingMemory {
 	memory := WorkingMemory{Version: row.Version, Text: row.Content, ThreadExists: row.OwnerID != ""}
 	if row.Version > 0 {
 		memory.UpdatedAt = row.UpdatedAt.UTC()
 	}
-	return memory, err
+	return memory
 }
 
 func (m *Memory) workingMemory(ctx context.Context, of WorkingMemoryOf) (dbgen.WorkingMemoryGetRow, error) {

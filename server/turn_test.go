@@ -87,9 +87,10 @@ func TestWhatIsRememberedHasAnOwnerThoughTheTurnNamesNone(t *testing.T) {
 	for path, body := range map[string]string{
 		"/api/memory/context":                `{"threadId":"work","query":"yellow leaves","semanticRecall":` + search + `}`,
 		processors + "semantic-recall/input": `{"threadId":"work","messages":[{"role":"user","content":"yellow leaves"}],"config":{"semanticRecall":` + search + `}}`,
+		processors + "working-memory/input":  `{"threadId":"work","config":{"workingMemory":{"enabled":true}}}`,
 	} {
 		first := must(t, s, http.MethodPost, path, body)["messages"].([]any)[0].(map[string]any)
-		if first["id"] != "recalled" || first["resourceId"] != "sam" {
+		if first["role"] != "system" || first["source"] != "memory" || first["resourceId"] != "sam" {
 			t.Errorf("%s gives %v", path, first)
 		}
 	}
