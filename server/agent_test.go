@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pgrecall/pgrecall/db/dbtest"
@@ -66,6 +68,18 @@ func TestAStoredConfigurationHoldsWhereACallSaysNothing(t *testing.T) {
 		got := messageIDs(must(t, s, http.MethodPost, "/api/memory/recall", body))
 		if len(got) != len(want) || len(want) > 0 && got[0] != want[0] {
 			t.Errorf("%s gives %q, want %q", body, got, want)
+		}
+	}
+}
+
+func TestAConfigurationIsOfAnAgentThatTheQueryNames(t *testing.T) {
+	t.Parallel()
+	e := detached(quiet())
+	for _, query := range []string{"", "?agentId=", "?agentId=" + strings.Repeat("x", 513)} {
+		got := send(t, e, request(http.MethodPut, "/api/memory/config"+query, `{"config":{}}`))
+		p := got.problem(t)
+		if got.status != http.StatusBadRequest || p.Error != "Invalid query parameters" || !slices.Equal(p.fields(), []string{"agentId"}) {
+			t.Errorf("%s: %d %s", query, got.status, got.body)
 		}
 	}
 }

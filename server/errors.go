@@ -83,6 +83,8 @@ func textOf(err *recall.Error, c echo.Context) string {
 		return err.Message
 	case err.Issues[0].Field == threadIDParam && c.Param(threadIDParam) != "":
 		return invalidPath
+	case err.Issues[0].Field == agentIDParam && c.QueryParam(agentIDParam) != "":
+		return invalidQuery
 	case hasBody(c.Request().Method):
 		return invalidBody
 	default:

@@ -27,7 +27,6 @@ func (a api) getConfig(c echo.Context) error {
 
 func (a api) putConfig(c echo.Context) error {
 	q := a.readQuery(c)
-	agent := q.key("agentId")
 	if err := q.faults.err(); err != nil {
 		return err
 	}
@@ -39,6 +38,10 @@ func (a api) putConfig(c echo.Context) error {
 	body.must("config")
 	config := body.rawObject("config")
 	if err := f.err(); err != nil {
+		return err
+	}
+	agent := q.mustKey("agentId")
+	if err := q.faults.err(); err != nil {
 		return err
 	}
 	if err := a.memory.SaveAgent(c.Request().Context(), agent, config); err != nil {

@@ -146,9 +146,13 @@ func (a api) workingMemoryOf(c echo.Context, q query, owner string, ofCall json.
 
 // readWorkingMemoryText reads a text or, where a schema is configured, a document.
 func readWorkingMemoryText(body object, config recall.WorkingMemoryConfig) *string {
-	raw := body.raw("workingMemory")
-	if raw == nil || len(config.Schema) == 0 || kindOf(raw) == "a string" {
-		return body.textIfGiven("workingMemory")
+	const name = "workingMemory"
+	raw := body.raw(name)
+	if raw == nil || kindOf(raw) == "a string" {
+		return body.textIfGiven(name)
+	}
+	if len(config.Schema) == 0 {
+		body.fault(name, "must be a string, or needs a schema in the agent's workingMemory")
 	}
 	text := string(raw)
 	return &text

@@ -14,7 +14,11 @@ import (
 	"github.com/pgrecall/pgrecall/recall"
 )
 
-const threadIDParam = "threadId"
+// Parameters that errors name as fields, on routes with a body too.
+const (
+	threadIDParam = "threadId"
+	agentIDParam  = "agentId"
+)
 
 // threadID gives the thread's id from the path.
 func threadID(c echo.Context) (string, error) {
