@@ -54,7 +54,7 @@ func send(t *testing.T, handler http.Handler, r *http.Request) answer {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, r)
+	handler.ServeHTTP(recorder, r.Clone(t.Context())) // which it may change
 	got := answer{recorder.Code, recorder.Header(), recorder.Body.Bytes()}
 	published().check(t, r, body, got)
 	return got

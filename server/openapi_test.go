@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (c contract) check(t *testing.T, r *http.Request, body []byte, got answer) 
 		RequestValidationInput: asked, Status: got.status, Header: got.header, Body: io.NopCloser(bytes.NewReader(got.body)), Options: options,
 	}))
 	again := r.Clone(t.Context())
-	again.Body = io.NopCloser(bytes.NewReader(body))
+	again.Body = io.NopCloser(bytes.NewReader(inflated(r, body)))
 	asked.Request = again
 	asked.Route, _ = c.operation(c.requests, r)
 	switch err := openapi3filter.ValidateRequest(t.Context(), asked); {
@@ -128,6 +129,22 @@ func (c contract) check(t *testing.T, r *http.Request, body []byte, got answer) 
 	case got.status == http.StatusBadRequest && err == nil && slices.ContainsFunc(got.problem(t).Issues, formal):
 		fail("request", errors.New("the server alone refuses it"))
 	}
+}
+
+// inflated gives a body as the document speaks of it.
+func inflated(r *http.Request, body []byte) []byte {
+	if r.Header.Get(echo.HeaderContentEncoding) != "gzip" {
+		return body
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return body
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return body
+	}
+	return text
 }
 
 var formalMessage = regexp.MustCompile(`^(is )?(unknown|required)$|^want an? (string|object|array|boolean),|^must (not be empty|be between)`)
@@ -252,6 +269,9 @@ func exemplary(t *testing.T, path string) *httptest.Server {
 		{"id":"m2","threadId":"trip","resourceId":"sam","role":"assistant","createdAt":"2026-03-01T10:01:00Z","content":"That is when the cherries blossom"},
 		{"id":"m3","threadId":"trip","resourceId":"sam","role":"user","createdAt":"2026-03-01T10:02:00Z",
 			"content":{"format":2,"parts":[{"type":"text","text":"Remind me to pay the deposit"}],"metadata":{"topic":"billing"}}}]}`)
+	const profile = `# Profile\n- Name: Sam`
+	must(t, s, http.MethodPost, "/api/memory/threads/trip/working-memory", `{"workingMemory":"`+profile+`"}`)
+	must(t, s, http.MethodPost, "/api/memory/threads/trip/working-memory", `{"workingMemory":"`+profile+`\n- Plans: Kyoto in April"}`)
 	must(t, s, http.MethodPost, "/api/memory/threads/trip/clone", `{"newThreadId":"trip-2","title":"Trip to Kyoto, again","options":{"messageLimit":0}}`)
 	return s
 }

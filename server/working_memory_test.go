@@ -37,7 +37,9 @@ func conditional(t *testing.T, s *httptest.Server, path, body string, ifMatch ..
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header["If-Match"] = ifMatch
+	for _, value := range ifMatch {
+		r.Header.Add("If-Match", value)
+	}
 	return exchange(t, s, r)
 }
 
