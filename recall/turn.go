@@ -224,11 +224,15 @@ func rememberedMessage(messages []Message, turn Turn) Message {
 
 func speaker(role string) string { return strings.ToUpper(role[:1]) + role[1:] }
 
-// systemMessage is a message for the model that no thread has.
+// systemMessage is a message for the model that no thread has. What has no time is
+// of the first one there is.
 func systemMessage(id, text string, at time.Time, turn Turn) Message {
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		panic(err) // of a string
+	}
+	if at.IsZero() {
+		at = time.Unix(0, 0).UTC()
 	}
 	return Message{
 		ID: id, ThreadID: turn.ThreadID, ResourceID: turn.ResourceID, Role: "system", Content: formatContent(quoted),
