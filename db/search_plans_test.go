@@ -26,15 +26,22 @@ const (
 	hugeMessages       = 8000 // beyond what a search by meaning compares one by one
 	smallMessages      = 60
 	smallUsers         = 100
-	searchRuns         = 10
+	// tailMessages are those of a user whose ids come after all others', enough of
+	// all that a walk in the order of ids would seem short.
+	tailMessages = 3000
+	sampled      = 200 // vectors of a scope, of each part of its index, for their mean
+	searchRuns   = 10
 )
 
-// insertSearched fills the tables with one huge user among small ones; the huge
-// one's vectors are in the graph.
+// insertSearched fills the tables with one huge user among small ones, and a large
+// one whose ids come last; the huge one's vectors are in the graph, and a third of
+// the last one's.
 const insertSearched = `
 	WITH owner AS (
 		SELECT CASE WHEN u = 0 THEN 'huge' ELSE 'small' || u END AS id, CASE WHEN u = 0 THEN $1::integer ELSE $2::integer END AS n
 		FROM generate_series(0, $3::integer) AS u
+		UNION ALL
+		SELECT 'tail', $4
 	),
 	thread AS (
 		INSERT INTO recall.threads (id, resource_id, message_count, last_seq, created_at, updated_at)
@@ -51,7 +58,7 @@ const insertSearched = `
 	SELECT m.id, 0, m.thread_id, m.thread_id, '',
 		l2_normalize((SELECT array_agg(sin(m.seq * 12.9898 + i * 78.233) + CASE WHEN i = 1 AND m.thread_id = 'huge' THEN 2 ELSE 0 END)
 			FROM generate_series(1, 16) AS i)::vector),
-		m.thread_id = 'huge'
+		m.thread_id = 'huge' OR (m.thread_id = 'tail' AND m.seq % 3 = 0)
 	FROM message AS m`
 
 // searched makes such a database, with statistics as they may be.
@@ -72,7 +79,7 @@ func searched(t *testing.T, statistics string) string {
 	}
 	// The foreign keys' triggers would look up each row.
 	exec(t, conn, "SET session_replication_role = replica")
-	exec(t, conn, insertSearched, hugeMessages, smallMessages, smallUsers)
+	exec(t, conn, insertSearched, hugeMessages, smallMessages, smallUsers, tailMessages)
 	exec(t, conn, "RESET session_replication_role")
 	if statistics == "fresh" {
 		exec(t, conn, "VACUUM (ANALYZE) recall.threads, recall.messages, recall.embeddings_2")
@@ -166,6 +173,11 @@ func TestSearchesReadByIndexHoweverOftenTheyRun(t *testing.T) {
 					nil, []string{graph}, hugeMessages + 200, 3*hugeMessages + 400},
 				{"huge, hybrid", recall.Request{ResourceID: "huge", Search: search(recall.Hybrid)}, "exact",
 					[]string{scope, words}, []string{graph}, 2*hugeMessages + 1000, 2*hugeMessages + 4000},
+				{"the last ids, hybrid", recall.Request{ResourceID: "tail", Search: search(recall.Hybrid)}, "exact",
+					[]string{scope, words}, []string{graph}, tailMessages + 2*sampled + 400, 3*tailMessages + 4000},
+				{"the last ids, hybrid in a thread", recall.Request{ThreadID: "tail", Search: &recall.Search{
+					Question: "note about topic7", Scope: recall.ScopeThread,
+				}}, "exact", []string{words}, []string{graph}, tailMessages + sampled + 400, 3*tailMessages + 4000},
 			} {
 				before := readsOf(t, pool)
 				c.request.PerPage = ptr(0)

@@ -17,8 +17,8 @@
 -- message ends in a question mark; 'hybrid' words + similarity - .05 where ...
 -- for vectors with a length prior, and for others
 --   words + .1 * max(0, .5 + z) * n / (n + 8) - .05 where ..., with z the
---   similarity in standard deviations from the mean of 200 vectors of the scope
---   and n = lexemes(m).
+--   similarity in standard deviations from the mean of 200 vectors of the scope,
+--   those of first chunks before others, and n = lexemes(m).
 -- query_vector, of the model query_model, NULL leaves the vectors out. index_name
 -- empty means the live index or, where that is of another model, the one of this
 -- model that was live last: after a cut-over, servers of the old model go on with
@@ -255,16 +255,35 @@ BEGIN
                 SELECT avg(y.similarity) AS mean, nullif(stddev_pop(y.similarity), 0) AS deviation
                 FROM (
                     SELECT -(e.embedding <#> $10::%s) AS similarity
-                    FROM recall.%I AS e
-                    WHERE e.%I = substr($1, 2) AND e.embedding IS NOT NULL
-                    ORDER BY e.message_id, e.chunk
+                    FROM (%s) AS e
+                    ORDER BY e.chunk, e.message_id
                     LIMIT 200
                 ) AS y
             ) AS z
             $sql$,
             CASE WHEN used.dimensions <= 2000 THEN 'vector' ELSE 'halfvec' END || '(' || used.dimensions || ')',
-            'embeddings_' || used.id,
-            CASE WHEN of_thread_id <> '' THEN 'thread_id' ELSE 'resource_id' END
+            -- In the order of the scope's index; that of a resource has two parts.
+            (
+                SELECT string_agg(
+                    format(
+                        $part$
+                        (
+                            SELECT s.message_id, s.chunk, s.embedding
+                            FROM recall.%I AS s
+                            WHERE %s AND s.embedding IS NOT NULL
+                            ORDER BY s.chunk, s.message_id
+                            LIMIT 200
+                        )
+                        $part$,
+                        'embeddings_' || used.id, p.condition
+                    ),
+                    ' UNION ALL '
+                )
+                FROM unnest(CASE
+                    WHEN of_thread_id <> '' THEN ARRAY['s.thread_id = substr($1, 2)']
+                    ELSE ARRAY['s.resource_id = substr($1, 2) AND s.in_graph', 's.resource_id = substr($1, 2) AND NOT s.in_graph']
+                END) AS p (condition)
+            )
         ) ELSE '' END
     )
     USING
