@@ -55,15 +55,21 @@ func (q *Queries) JobBacklog(ctx context.Context, db DBTX) (JobBacklogRow, error
 const jobCountGivenUp = `-- name: JobCountGivenUp :one
 SELECT count(*)
 FROM unnest($1::text[]) AS i (message_id)
-CROSS JOIN LATERAL (SELECT jsonb_build_object('messageIds', jsonb_build_array(i.message_id)) AS args) AS n
-WHERE EXISTS (
-        SELECT FROM recall.river_job AS j
-        WHERE j.args @> n.args AND j.queue = $2::text AND j.state IN ('cancelled', 'discarded')
+WHERE CASE
+    WHEN i.message_id IN (
+        SELECT d.message_id
+        FROM recall.river_job AS j
+        CROSS JOIN LATERAL jsonb_array_elements_text(j.args -> 'messageIds') AS d (message_id)
+        WHERE j.args -> 'messageIds' ?| $1::text[]
+            AND (j.state IN ('cancelled', 'discarded')) IS TRUE
+            AND j.queue || '' = $2::text
+    ) THEN i.message_id NOT IN (
+        SELECT w.message_id
+        FROM recall.river_job AS j
+        CROSS JOIN LATERAL jsonb_array_elements_text(j.args -> 'messageIds') AS w (message_id)
+        WHERE j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled') AND j.queue = $2::text
     )
-    AND NOT EXISTS (
-        SELECT FROM recall.river_job AS j
-        WHERE j.args @> n.args AND j.queue = $2::text AND j.finalized_at IS NULL
-    )
+END
 `
 
 type JobCountGivenUpParams struct {
@@ -72,7 +78,10 @@ type JobCountGivenUpParams struct {
 }
 
 // Counts those of given messages that have a dead job of a queue and no other one
-// that is not done. river_job_args_index.
+// that is not done. CASE keeps the two lists from being joined: each is read once
+// and hashed, the second, of all jobs of the queue that are not done, only where a
+// message has a dead job. IS TRUE and || ” keep the planner, whatever it believes,
+// from all indexes but river_job_dead_message_ids_idx for the first.
 func (q *Queries) JobCountGivenUp(ctx context.Context, db DBTX, arg JobCountGivenUpParams) (int64, error) {
 	row := db.QueryRow(ctx, jobCountGivenUp, arg.MessageIds, arg.Queue)
 	var count int64
@@ -82,10 +91,12 @@ func (q *Queries) JobCountGivenUp(ctx context.Context, db DBTX, arg JobCountGive
 
 const jobDeleteByQueue = `-- name: JobDeleteByQueue :exec
 DELETE FROM recall.river_job AS j
-WHERE j.queue = $1::text
+WHERE j.state IN ('available', 'cancelled', 'completed', 'discarded', 'pending', 'retryable', 'running', 'scheduled')
+    AND j.queue = $1::text
 `
 
-// Removes the jobs of a queue that nobody will work again.
+// Removes the jobs of a queue that nobody will work again. All states are named
+// for river_job_prioritized_fetching_index, which begins with them.
 func (q *Queries) JobDeleteByQueue(ctx context.Context, db DBTX, queue string) error {
 	_, err := db.Exec(ctx, jobDeleteByQueue, queue)
 	return err
@@ -101,17 +112,33 @@ SELECT
     j.scheduled_at,
     j.args,
     coalesce(j.errors[cardinality(j.errors)] ->> 'error', '')::text AS last_error
-FROM recall.river_job AS j
-WHERE j.id < $1::bigint
-    AND j.queue <> 'maintenance'
-    AND CASE WHEN $2::boolean THEN j.state IN ('cancelled', 'discarded') ELSE j.finalized_at IS NULL END
+FROM (
+    (
+        SELECT d.id, d.state, d.attempt, d.max_attempts, d.created_at, d.scheduled_at, d.finalized_at, d.args, d.errors, d.kind, d.metadata, d.queue
+        FROM recall.river_job AS d
+        WHERE $1::boolean
+            AND d.id < $2::bigint
+            AND d.finalized_at IS NOT NULL AND d.state <> 'completed' AND d.queue <> 'maintenance'
+        ORDER BY d.id DESC
+        LIMIT $3::bigint
+    )
+    UNION ALL
+    (
+        SELECT w.id, w.state, w.attempt, w.max_attempts, w.created_at, w.scheduled_at, w.finalized_at, w.args, w.errors, w.kind, w.metadata, w.queue
+        FROM recall.river_job AS w
+        WHERE NOT $1::boolean
+            AND w.id < $2::bigint
+            AND w.finalized_at IS NULL AND w.queue <> 'maintenance'
+        ORDER BY w.id DESC
+        LIMIT $3::bigint
+    )
+) AS j
 ORDER BY j.id DESC
-LIMIT $3::bigint
 `
 
 type JobListParams struct {
-	BeforeID int64
 	Dead     bool
+	BeforeID int64
 	MaxRows  int64
 }
 
@@ -127,8 +154,9 @@ type JobListRow struct {
 }
 
 // Jobs that are not completed, newest first: the dead, or the others.
+// river_job_dead_idx, river_job_unfinished_idx.
 func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]JobListRow, error) {
-	rows, err := db.Query(ctx, jobList, arg.BeforeID, arg.Dead, arg.MaxRows)
+	rows, err := db.Query(ctx, jobList, arg.Dead, arg.BeforeID, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -164,17 +192,24 @@ WITH retried AS (
         finalized_at = NULL,
         attempt = 0,
         metadata = j.metadata - 'river:rescue_count'
-    WHERE j.state IN ('cancelled', 'discarded')
-        AND j.finalized_at IS NOT NULL
-        AND j.queue <> 'maintenance'
-        AND (cardinality($1::bigint[]) = 0 OR j.id = ANY ($1::bigint[]))
+    WHERE j.id = ANY (ARRAY(
+            SELECT n.id FROM unnest($1::bigint[]) AS n (id)
+            UNION ALL
+            SELECT d.id
+            FROM recall.river_job AS d
+            WHERE cardinality($1::bigint[]) = 0
+                AND d.state IN ('cancelled', 'discarded')
+                AND d.finalized_at IS NOT NULL
+        ))
+        AND CASE WHEN j.queue <> 'maintenance' THEN j.state IN ('cancelled', 'discarded') END
     RETURNING j.id
 )
 SELECT count(*) FROM retried
 `
 
 // Gives dead jobs all their tries again, from now on, and counts them: those with
-// the given ids, or all where there are none.
+// the given ids, or all where there are none. CASE keeps the planner from reading
+// all dead jobs for a few ids. river_job_pkey.
 func (q *Queries) JobRetryMany(ctx context.Context, db DBTX, ids []int64) (int64, error) {
 	row := db.QueryRow(ctx, jobRetryMany, ids)
 	var count int64

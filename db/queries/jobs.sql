@@ -28,6 +28,7 @@ FROM (
 
 -- name: JobList :many
 -- Jobs that are not completed, newest first: the dead, or the others.
+-- river_job_dead_idx, river_job_unfinished_idx.
 SELECT
     j.id,
     j.kind,
@@ -37,16 +38,33 @@ SELECT
     j.scheduled_at,
     j.args,
     coalesce(j.errors[cardinality(j.errors)] ->> 'error', '')::text AS last_error
-FROM recall.river_job AS j
-WHERE j.id < @before_id::bigint
-    AND j.queue <> 'maintenance'
-    AND CASE WHEN @dead::boolean THEN j.state IN ('cancelled', 'discarded') ELSE j.finalized_at IS NULL END
-ORDER BY j.id DESC
-LIMIT @max_rows::bigint;
+FROM (
+    (
+        SELECT d.*
+        FROM recall.river_job AS d
+        WHERE @dead::boolean
+            AND d.id < @before_id::bigint
+            AND d.finalized_at IS NOT NULL AND d.state <> 'completed' AND d.queue <> 'maintenance'
+        ORDER BY d.id DESC
+        LIMIT @max_rows::bigint
+    )
+    UNION ALL
+    (
+        SELECT w.*
+        FROM recall.river_job AS w
+        WHERE NOT @dead::boolean
+            AND w.id < @before_id::bigint
+            AND w.finalized_at IS NULL AND w.queue <> 'maintenance'
+        ORDER BY w.id DESC
+        LIMIT @max_rows::bigint
+    )
+) AS j
+ORDER BY j.id DESC;
 
 -- name: JobRetryMany :one
 -- Gives dead jobs all their tries again, from now on, and counts them: those with
--- the given ids, or all where there are none.
+-- the given ids, or all where there are none. CASE keeps the planner from reading
+-- all dead jobs for a few ids. river_job_pkey.
 WITH retried AS (
     UPDATE recall.river_job AS j
     SET state = 'available',
@@ -54,30 +72,47 @@ WITH retried AS (
         finalized_at = NULL,
         attempt = 0,
         metadata = j.metadata - 'river:rescue_count'
-    WHERE j.state IN ('cancelled', 'discarded')
-        AND j.finalized_at IS NOT NULL
-        AND j.queue <> 'maintenance'
-        AND (cardinality(@ids::bigint[]) = 0 OR j.id = ANY (@ids::bigint[]))
+    WHERE j.id = ANY (ARRAY(
+            SELECT n.id FROM unnest(@ids::bigint[]) AS n (id)
+            UNION ALL
+            SELECT d.id
+            FROM recall.river_job AS d
+            WHERE cardinality(@ids::bigint[]) = 0
+                AND d.state IN ('cancelled', 'discarded')
+                AND d.finalized_at IS NOT NULL
+        ))
+        AND CASE WHEN j.queue <> 'maintenance' THEN j.state IN ('cancelled', 'discarded') END
     RETURNING j.id
 )
 SELECT count(*) FROM retried;
 
 -- name: JobDeleteByQueue :exec
--- Removes the jobs of a queue that nobody will work again.
+-- Removes the jobs of a queue that nobody will work again. All states are named
+-- for river_job_prioritized_fetching_index, which begins with them.
 DELETE FROM recall.river_job AS j
-WHERE j.queue = @queue::text;
+WHERE j.state IN ('available', 'cancelled', 'completed', 'discarded', 'pending', 'retryable', 'running', 'scheduled')
+    AND j.queue = @queue::text;
 
 -- name: JobCountGivenUp :one
 -- Counts those of given messages that have a dead job of a queue and no other one
--- that is not done. river_job_args_index.
+-- that is not done. CASE keeps the two lists from being joined: each is read once
+-- and hashed, the second, of all jobs of the queue that are not done, only where a
+-- message has a dead job. IS TRUE and || '' keep the planner, whatever it believes,
+-- from all indexes but river_job_dead_message_ids_idx for the first.
 SELECT count(*)
 FROM unnest(@message_ids::text[]) AS i (message_id)
-CROSS JOIN LATERAL (SELECT jsonb_build_object('messageIds', jsonb_build_array(i.message_id)) AS args) AS n
-WHERE EXISTS (
-        SELECT FROM recall.river_job AS j
-        WHERE j.args @> n.args AND j.queue = @queue::text AND j.state IN ('cancelled', 'discarded')
+WHERE CASE
+    WHEN i.message_id IN (
+        SELECT d.message_id
+        FROM recall.river_job AS j
+        CROSS JOIN LATERAL jsonb_array_elements_text(j.args -> 'messageIds') AS d (message_id)
+        WHERE j.args -> 'messageIds' ?| @message_ids::text[]
+            AND (j.state IN ('cancelled', 'discarded')) IS TRUE
+            AND j.queue || '' = @queue::text
+    ) THEN i.message_id NOT IN (
+        SELECT w.message_id
+        FROM recall.river_job AS j
+        CROSS JOIN LATERAL jsonb_array_elements_text(j.args -> 'messageIds') AS w (message_id)
+        WHERE j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled') AND j.queue = @queue::text
     )
-    AND NOT EXISTS (
-        SELECT FROM recall.river_job AS j
-        WHERE j.args @> n.args AND j.queue = @queue::text AND j.finalized_at IS NULL
-    );
+END;
