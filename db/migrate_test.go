@@ -193,7 +193,24 @@ func TestTheServerWorksUnderARoleThatCannotCreateAnything(t *testing.T) {
 	assert.Empty(t, status.Pending)
 	_, err = db.Migrate(t.Context(), server.url)
 	require.NoError(t, err, "there is nothing to create")
-	useAll(t, recall.New(dbtest.Open(t, server.url), recall.DefaultLimits(), recall.WithEmbedder(embed.Static{})))
+	serving := recall.New(dbtest.Open(t, server.url), recall.DefaultLimits(), recall.WithEmbedder(embed.Static{}))
+	useAll(t, serving)
+
+	// A new index needs no grants of its own.
+	embeddings := connect(t, migrator.url)
+	exec(t, embeddings, fmt.Sprintf(`GRANT SELECT ON recall.embeddings_1 TO PUBLIC; GRANT TRIGGER ON recall.embeddings_1 TO %s WITH GRANT OPTION`, server.name))
+	_, err = recall.New(dbtest.Open(t, migrator.url), recall.DefaultLimits()).CreateIndex(t.Context(), recall.NewIndex{Name: "second", Model: "second", Dimensions: 3})
+	require.NoError(t, err)
+	privileges := func(table string) []string {
+		return texts(t, embeddings, `SELECT a.grantee::regrole || ' ' || a.privilege_type || ' ' || a.is_grantable
+			FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a WHERE c.oid = $1::text::regclass`, table)
+	}
+	assert.NotEmpty(t, privileges("recall.embeddings_1"))
+	assert.ElementsMatch(t, privileges("recall.embeddings_1"), privileges("recall.embeddings_2"))
+	_, err = serving.SaveMessages(t.Context(), newMessages("found", "found"), true)
+	require.NoError(t, err)
+	_, err = serving.CloneThread(t.Context(), recall.ThreadClone{SourceID: "found"})
+	require.NoError(t, err)
 
 	for _, create := range []string{
 		"CREATE TABLE recall.mine (id text)",

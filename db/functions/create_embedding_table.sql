@@ -8,6 +8,7 @@ DECLARE
     table_name   CONSTANT text := 'embeddings_' || of_index.id;
     type_name    CONSTANT text := CASE WHEN of_index.dimensions <= 2000 THEN 'vector' ELSE 'halfvec' END;
     vector_bytes CONSTANT integer := of_index.dimensions * CASE WHEN of_index.dimensions <= 2000 THEN 4 ELSE 2 END;
+    granted      record;
 BEGIN
     EXECUTE format(
         $create$
@@ -47,6 +48,26 @@ BEGIN
         'CREATE INDEX %I ON recall.%I USING hnsw (embedding %s_ip_ops) WITH (m = %s, ef_construction = %s) WHERE in_graph',
         table_name || '_hnsw_idx', table_name, type_name, of_index.hnsw_m, of_index.hnsw_ef_construction
     );
+    -- Whoever may use the newest of the other tables may use this one.
+    FOR granted IN
+        SELECT
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS grantee,
+            string_agg(a.privilege_type, ', ') AS privileges,
+            CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END AS grant_option
+        FROM (
+            SELECT c.relacl, c.relowner
+            FROM recall.embedding_indexes AS i
+            JOIN pg_class AS c ON c.oid = to_regclass('recall.embeddings_' || i.id)
+            WHERE i.id <> of_index.id
+            ORDER BY i.id DESC
+            LIMIT 1
+        ) AS other
+        CROSS JOIN LATERAL aclexplode(other.relacl) AS a
+        WHERE a.grantee <> other.relowner
+        GROUP BY a.grantee, a.is_grantable
+    LOOP
+        EXECUTE format('GRANT %s ON recall.%I TO %s%s', granted.privileges, table_name, granted.grantee, granted.grant_option);
+    END LOOP;
     RETURN table_name;
 END
 $$;
