@@ -333,7 +333,7 @@ const graphBacklogList = `-- name: GraphBacklogList :many
 SELECT i.name, g.resource_id::text AS resource_id, g.vectors::bigint AS vectors
 FROM recall.embedding_indexes AS i
 CROSS JOIN LATERAL recall.graph_backlog(i) AS g
-WHERE $1::text IN ('', i.name)
+WHERE CASE WHEN $1::text <> '' THEN i.name = $1::text ELSE i.state <> 'retired' END
 ORDER BY i.id, g.resource_id
 `
 
@@ -343,7 +343,8 @@ type GraphBacklogListRow struct {
 	Vectors    int64
 }
 
-// The resources with vectors that a graph should have but does not.
+// The resources with vectors that a graph should have but does not: that of the
+// named index or, where the name is empty, those of all that are not retired.
 func (q *Queries) GraphBacklogList(ctx context.Context, db DBTX, name string) ([]GraphBacklogListRow, error) {
 	rows, err := db.Query(ctx, graphBacklogList, name)
 	if err != nil {

@@ -103,19 +103,39 @@ func (q *Queries) EmbeddingListDue(ctx context.Context, db DBTX, arg EmbeddingLi
 const embeddingPendingCount = `-- name: EmbeddingPendingCount :one
 SELECT recall.pending_embeddings(i, $1::text, $2::text)::bigint AS pending
 FROM recall.embedding_indexes AS i
-WHERE ($3::text = '' AND i.state = 'live') OR i.name = $3::text
+WHERE i.id = (
+    SELECT u.id
+    FROM recall.embedding_indexes AS u
+    CROSS JOIN LATERAL (SELECT u.model = $3::text AND u.dimensions = $4::integer AS is_ours) AS o
+    WHERE CASE
+        WHEN $5::text <> '' THEN u.name = $5::text
+        ELSE u.state = 'live' OR (u.state = 'retired' AND o.is_ours)
+    END
+    ORDER BY o.is_ours DESC, u.state = 'live' DESC, u.live_at DESC
+    LIMIT 1
+)
 `
 
 type EmbeddingPendingCountParams struct {
 	ThreadID   string
 	ResourceID string
+	Model      string
+	Dimensions int32
 	IndexName  string
 }
 
-// Counts the messages of a scope that an index, or the live one where the name
-// is empty, has no vectors of yet. No row: no such index.
+// Counts the messages of a scope that an index has no vectors of yet: the named
+// one or, where the name is empty, the one that searches with vectors of the model
+// use (search_positions) or, where there is none, the live one. No row: no such
+// index.
 func (q *Queries) EmbeddingPendingCount(ctx context.Context, db DBTX, arg EmbeddingPendingCountParams) (int64, error) {
-	row := db.QueryRow(ctx, embeddingPendingCount, arg.ThreadID, arg.ResourceID, arg.IndexName)
+	row := db.QueryRow(ctx, embeddingPendingCount,
+		arg.ThreadID,
+		arg.ResourceID,
+		arg.Model,
+		arg.Dimensions,
+		arg.IndexName,
+	)
 	var pending int64
 	err := row.Scan(&pending)
 	return pending, err

@@ -98,6 +98,20 @@ func TestTheWayToAnotherModelAndBack(t *testing.T) {
 	// The old servers go on with their index, and what they save is for both.
 	assert.Equal(t, before, old.hitIDs(t, question))
 	old.save(t, said("late", "Said to an old server"))
+	for _, c := range []struct {
+		memory
+		mode  recall.Mode
+		index string
+		want  int64
+	}{
+		{old, recall.Semantic, "", 0}, {old, recall.Lexical, "", 0}, {old, recall.Lexical, "second", 1},
+		{r.memory, recall.Semantic, "", 1}, {memory{recall.New(old.pool, recall.DefaultLimits()), old.pool}, recall.Lexical, "", 1},
+	} {
+		result := c.recall(t, recall.Request{ThreadID: thread, Search: &recall.Search{
+			Question: "whales", Mode: c.mode, IndexName: c.index, CountPending: true,
+		}})
+		assert.Equal(t, c.want, *result.Search.Pending, "counted for the index that is searched")
+	}
 	assert.Equal(t, []string{"late"}, old.hitIDs(t, recall.Request{ThreadID: thread, Search: meaning("Said to an old server", 1)}))
 	assert.NotContains(t, r.embedded(t), "late")
 	r.work(t, 1)
@@ -297,6 +311,14 @@ func TestLargeResourcesGoIntoTheGraph(t *testing.T) {
 	require.NoError(t, m.Promote(ctx, "", noProgress))
 	assert.Equal(t, 5502, inGraph()["large"])
 	setting(recall.GraphAll)
+	state := func(state string) {
+		_, err := m.pool.Exec(ctx, `UPDATE recall.embedding_indexes AS i SET state = $1 WHERE 'embeddings_' || i.id = $2`, state, table)
+		require.NoError(t, err)
+	}
+	state("retired")
+	require.NoError(t, m.Promote(ctx, "", noProgress))
+	assert.Equal(t, 5502, inGraph()["large"], "a retired index is left as it is")
+	state("live")
 	require.NoError(t, m.Promote(ctx, "", noProgress))
 	assert.Equal(t, map[string]int{"large": 6502, "limit": 5000, "small": 10}, inGraph())
 }

@@ -236,7 +236,12 @@ func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 
 // countPending notes in the plan of a search what it could not find by meaning yet.
 func (m *Memory) countPending(ctx context.Context, q *query, found found) error {
-	params := dbgen.EmbeddingPendingCountParams{IndexName: q.Search.IndexName, ResourceID: cmp.Or(q.ResourceID, found.owner)}
+	params := dbgen.EmbeddingPendingCountParams{
+		IndexName: q.Search.IndexName, Model: m.model(), ResourceID: cmp.Or(q.ResourceID, found.owner),
+	}
+	if m.embedder != nil {
+		params.Dimensions = int32(m.embedder.Dimensions())
+	}
 	if q.Search.Scope == ScopeThread {
 		params.ThreadID = q.ThreadID
 	}

@@ -74,11 +74,12 @@ CROSS JOIN LATERAL recall.unembedded_messages(i, @after_id::text, @max_rows::int
 WHERE i.name = @name::text;
 
 -- name: GraphBacklogList :many
--- The resources with vectors that a graph should have but does not.
+-- The resources with vectors that a graph should have but does not: that of the
+-- named index or, where the name is empty, those of all that are not retired.
 SELECT i.name, g.resource_id::text AS resource_id, g.vectors::bigint AS vectors
 FROM recall.embedding_indexes AS i
 CROSS JOIN LATERAL recall.graph_backlog(i) AS g
-WHERE @name::text IN ('', i.name)
+WHERE CASE WHEN @name::text <> '' THEN i.name = @name::text ELSE i.state <> 'retired' END
 ORDER BY i.id, g.resource_id;
 
 -- name: GraphPromote :one

@@ -37,8 +37,20 @@ SELECT recall.copy_embeddings(i, @source_ids::text[], @ids::text[])
 FROM recall.embedding_indexes AS i;
 
 -- name: EmbeddingPendingCount :one
--- Counts the messages of a scope that an index, or the live one where the name
--- is empty, has no vectors of yet. No row: no such index.
+-- Counts the messages of a scope that an index has no vectors of yet: the named
+-- one or, where the name is empty, the one that searches with vectors of the model
+-- use (search_positions) or, where there is none, the live one. No row: no such
+-- index.
 SELECT recall.pending_embeddings(i, @thread_id::text, @resource_id::text)::bigint AS pending
 FROM recall.embedding_indexes AS i
-WHERE (@index_name::text = '' AND i.state = 'live') OR i.name = @index_name::text;
+WHERE i.id = (
+    SELECT u.id
+    FROM recall.embedding_indexes AS u
+    CROSS JOIN LATERAL (SELECT u.model = @model::text AND u.dimensions = @dimensions::integer AS is_ours) AS o
+    WHERE CASE
+        WHEN @index_name::text <> '' THEN u.name = @index_name::text
+        ELSE u.state = 'live' OR (u.state = 'retired' AND o.is_ours)
+    END
+    ORDER BY o.is_ours DESC, u.state = 'live' DESC, u.live_at DESC
+    LIMIT 1
+);
