@@ -265,7 +265,7 @@ func writes() []operation {
 	var updates []recall.MessageUpdate
 	for _, message := range saved {
 		ids = append(ids, message.ID)
-		updates = append(updates, recall.MessageUpdate{ID: message.ID, Content: []byte(`{"metadata":{"channel":"mail"}}`)})
+		updates = append(updates, recall.MessageUpdate{ID: message.ID, Content: []byte(`{"metadata":{"name":"Sam"}}`)})
 	}
 	lock := lookUps("ThreadLockMany", 1, byThreadID)
 	lockOfMessages := lookUps("ThreadLockManyOfMessages", batchSize, "messages_pkey", byThreadID)
