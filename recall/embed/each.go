@@ -37,6 +37,23 @@ func EmbedEach(ctx context.Context, e Embedder, texts []string, kind Kind) (vect
 	return embedHalves(ctx, e, texts, kind)
 }
 
+// EmbedTogether is [EmbedEach] that does not look for the texts to blame: where the
+// service does not take them together, all are blamed. It makes one call and, where
+// that fails, a probe.
+func EmbedTogether(ctx context.Context, e Embedder, texts []string, kind Kind) (vectors []Vector, blamed []error, err error) {
+	if len(texts) == 0 {
+		return nil, nil, nil
+	}
+	vectors, err = e.Embed(ctx, texts, kind)
+	if err == nil {
+		return vectors, make([]error, len(texts)), nil
+	}
+	if failure := generalFailure(ctx, e, err); failure != nil {
+		return nil, nil, failure
+	}
+	return make([]Vector, len(texts)), slices.Repeat([]error{rejection(err)}, len(texts)), nil
+}
+
 // embedHalves goes from left to right, so that what is settled when it ends
 // early are the first of texts.
 func embedHalves(ctx context.Context, e Embedder, texts []string, kind Kind) (vectors []Vector, blamed []error, err error) {
@@ -51,13 +68,25 @@ func embedHalves(ctx context.Context, e Embedder, texts []string, kind Kind) (ve
 
 // generalFailure gives the failure that any text meets now, or nil where the
 // texts are to blame for err. The status does not tell: some services answer
-// 500 to one text that the model cannot take, others 400 to every text.
+// 500 to one text that the model cannot take, some 403 to one that they do not like,
+// others 400 to every text.
 func generalFailure(ctx context.Context, e Embedder, err error) error {
-	if ctx.Err() != nil || errors.Is(err, ErrSettings) || tooBusy(err) {
+	if ctx.Err() != nil || tooBusy(err) || isGeneral(err) {
 		return err
 	}
 	_, err = Probe(ctx, e)
 	return err
+}
+
+// general is a failure that is known to be general: the probe failed too.
+type general struct{ error }
+
+// Unwrap gives the failure.
+func (g *general) Unwrap() error { return g.error }
+
+func isGeneral(err error) bool {
+	var known *general
+	return errors.As(err, &known)
 }
 
 // tooBusy is true of a service that wants fewer calls, not a probe on top.

@@ -70,6 +70,7 @@ func TestEmbedEachFindsTheTextsToBlame(t *testing.T) {
 		detail  string
 	}{
 		"400":              {embedtest.Status(400), 400, "status 400"},
+		"403":              {embedtest.Status(403), 403, "status 403"},
 		"500":              {embedtest.Status(500), 500, "status 500"},
 		"null":             {embedtest.Null, 0, "a vector has values that are not numbers"},
 		"wrong dimensions": {embedtest.WrongDimensions, 0, "9 dimensions, not 8"},
@@ -140,7 +141,7 @@ func TestEmbedEachBlamesNobodyForWhatAnyTextMeets(t *testing.T) {
 		requests int
 	}{
 		"400":              {embedtest.Status(400), embed.ErrRejected, 2},
-		"401":              {embedtest.Status(401), embed.ErrSettings, 1},
+		"401":              {embedtest.Status(401), embed.ErrSettings, 2},
 		"429":              {embedtest.TooManyRequests(0), embed.ErrUnavailable, 1},
 		"503":              {embedtest.Status(503), embed.ErrUnavailable, 2},
 		"wrong dimensions": {embedtest.WrongDimensions, embed.ErrReply, 2},
@@ -245,4 +246,22 @@ func TestEmbedEachOfNothing(t *testing.T) {
 	assert.Empty(t, vectors)
 	assert.Empty(t, blamed)
 	assert.Zero(t, inner.Calls())
+}
+
+func TestEmbedTogetherBlamesAllTextsOfARequestThatFails(t *testing.T) {
+	t.Parallel()
+	stub, e := connect(t, nil)
+	stub.FailTexts("poison", embedtest.Status(500))
+	vectors, blamed, err := embed.EmbedTogether(t.Context(), e, many(3), embed.Document)
+	require.NoError(t, err)
+	assert.Len(t, vectors, 32)
+	require.Len(t, blamed, 32)
+	for _, one := range blamed {
+		require.ErrorIs(t, one, embed.ErrRejected)
+	}
+	assert.Equal(t, 2, stub.Requests(), "a request and a probe")
+
+	stub.Fail(embedtest.Status(503))
+	_, _, err = embed.EmbedTogether(t.Context(), e, many(), embed.Document)
+	require.ErrorIs(t, err, embed.ErrUnavailable)
 }

@@ -4,7 +4,7 @@
 // service with OpenAI's /v1/embeddings. No embedder at all is a nil [Embedder].
 // [Cache] keeps the vectors of questions, [Chunks] cuts texts that are too long
 // for one vector, [Probe] asks an embedder for its dimensions, [EmbedEach] finds
-// the texts that a service cannot embed.
+// the texts that a service cannot embed, [Merger] makes one call of many small ones.
 //
 // What every embedder keeps:
 //

@@ -17,8 +17,8 @@ var (
 	// often since one of them is too long. Fewer or shorter texts may pass. Of
 	// a text that fails alone, [EmbedEach] says this after any answer.
 	ErrRejected = errors.New("the embedding service rejected the texts")
-	// ErrSettings means any text: the service answered 401, 403, 404 or another
-	// 4xx, since the key, the model or the URL is wrong.
+	// ErrSettings means any text, most often: the service answered 401, 403, 404 or
+	// another 4xx, since the key, the model or the URL is wrong.
 	ErrSettings = errors.New("the embedding service refused the request")
 	// ErrReply means that the service answered with something that is no
 	// answer: too few vectors, other dimensions, values that are not numbers.

@@ -25,8 +25,9 @@ type OpenAI struct {
 	service   openai.EmbeddingService
 	transport *http.Transport
 	// The requests under way. Queries have their own slots: somebody waits for
-	// them, and a backfill must not be in their way.
-	querySlots, documentSlots chan struct{}
+	// them, and a backfill must not be in their way. So have probes, which must not
+	// wait for the requests that hang.
+	querySlots, documentSlots, probeSlots chan struct{}
 	// dimensions is 0 until the configuration, Expect or the first reply tells.
 	dimensions atomic.Int64
 }
@@ -40,12 +41,13 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	transport := newTransport(2 * config.Concurrency)
+	transport := newTransport(3 * config.Concurrency)
 	e := &OpenAI{
 		config:        config,
 		transport:     transport,
 		querySlots:    make(chan struct{}, config.Concurrency),
 		documentSlots: make(chan struct{}, config.Concurrency),
+		probeSlots:    make(chan struct{}, config.Concurrency),
 		// The service alone: a whole client would read OPENAI_... from the
 		// environment.
 		service: openai.NewEmbeddingService(
@@ -89,12 +91,15 @@ func (e *OpenAI) Expect(dimensions int) { e.dimensions.CompareAndSwap(0, int64(d
 // MaxTokens is what was configured.
 func (e *OpenAI) MaxTokens() int { return e.config.MaxTokens }
 
+// BatchSize is the most texts of one request.
+func (e *OpenAI) BatchSize() int { return e.config.BatchSize }
+
 // LengthPrior is false.
 func (e *OpenAI) LengthPrior() bool { return false }
 
 // Embed asks for the vectors in batches, several at once, and gives them the
-// length 1. Blank texts are not sent and have no vector. Temporary failures
-// are tried again before they are returned, see [OpenAIConfig].
+// length 1. Blank texts are not sent and have no vector. Temporary failures of
+// queries are tried again before they are returned, see [OpenAIConfig].
 func (e *OpenAI) Embed(ctx context.Context, texts []string, kind embed.Kind) ([]embed.Vector, error) {
 	vectors := make([]embed.Vector, len(texts))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -138,28 +143,56 @@ func (e *OpenAI) prefix(kind embed.Kind) string {
 
 var errBudget = errors.New("embed: out of time")
 
-// embedBatch waits for its turn, then makes one request with its retries.
+// embedBatch waits for its turn, then makes one request with its retries. The time
+// that it has begins with its turn, so that a request does not fail for those
+// before it; somebody who waits for a query has no time for them either.
 func (e *OpenAI) embedBatch(ctx context.Context, batch []string, kind embed.Kind) ([]embed.Vector, error) {
-	budget := e.config.Timeout * time.Duration(e.config.Attempts)
-	ctx, cancel := context.WithTimeoutCause(ctx, budget, errBudget)
-	defer cancel()
-	slots := e.documentSlots
-	if kind == embed.Query {
-		slots = e.querySlots
+	attempts := e.attempts(kind)
+	budget := e.config.Timeout * time.Duration(attempts)
+	inTime := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeoutCause(ctx, budget, errBudget)
 	}
+	if kind == embed.Query {
+		var cancel context.CancelFunc
+		ctx, cancel = inTime(ctx)
+		defer cancel()
+	}
+	slots := e.slots(ctx, kind)
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
 	case <-ctx.Done():
 		return nil, waitError(ctx, budget)
 	}
-	return retried(ctx, e.config.Attempts, e.config.Backoff, func() ([]embed.Vector, error) {
+	ctx, cancel := inTime(ctx)
+	defer cancel()
+	return retried(ctx, attempts, e.config.Backoff, func() ([]embed.Vector, error) {
 		vectors, err := e.request(ctx, batch)
 		if err != nil && ctx.Err() != nil {
 			return nil, waitError(ctx, budget)
 		}
 		return vectors, err
 	})
+}
+
+// attempts is how often a request is tried. Documents come from jobs and backfills,
+// which try again themselves, and tell better what is worth it.
+func (e *OpenAI) attempts(kind embed.Kind) int {
+	if kind == embed.Query {
+		return e.config.Attempts
+	}
+	return 1
+}
+
+func (e *OpenAI) slots(ctx context.Context, kind embed.Kind) chan struct{} {
+	switch {
+	case embed.IsProbe(ctx):
+		return e.probeSlots
+	case kind == embed.Query:
+		return e.querySlots
+	default:
+		return e.documentSlots
+	}
 }
 
 // waitError is the error of a context that has ended: of the caller's, or of

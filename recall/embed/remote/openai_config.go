@@ -29,10 +29,12 @@ type OpenAIConfig struct {
 	// BatchSize is the most texts of one request, 1 to 2,048; default 32, the
 	// most that TEI takes unless told otherwise.
 	BatchSize int
-	// Timeout bounds one attempt; default 10 s. A request with all its attempts
-	// and the waits between them takes at most Attempts times Timeout.
+	// Timeout bounds one attempt; default 10 s. A query with all its attempts and
+	// the waits between them takes at most Attempts times Timeout, a request for
+	// documents that once, from its turn on.
 	Timeout time.Duration
-	// Attempts is how often a request is tried at all, 1 to 10; default 3.
+	// Attempts is how often a query is tried at all, 1 to 10; default 3. Documents
+	// are tried once: who embeds them tries again.
 	Attempts int
 	// Backoff is the wait before the second attempt, doubled before each
 	// further one and spread at random; default 500 ms. A longer Retry-After of

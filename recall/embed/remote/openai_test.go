@@ -450,7 +450,7 @@ func TestOpenAIIsSafeForConcurrentUse(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() error {
 			text := fmt.Sprintf("number %d", i)
-			got, err := e.Embed(t.Context(), []string{text, "a", "b"}, embed.Document)
+			got, err := e.Embed(t.Context(), []string{text, "a", "b"}, embed.Query)
 			embedtest.EqualVectors(t, words(text, "a", "b"), got)
 			return err
 		})
