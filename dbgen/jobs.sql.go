@@ -111,6 +111,7 @@ SELECT
     j.created_at,
     j.scheduled_at,
     j.args,
+    coalesce(j.metadata ->> 'waitsFor', '')::text AS waits_for,
     coalesce(j.errors[cardinality(j.errors)] ->> 'error', '')::text AS last_error
 FROM (
     (
@@ -150,11 +151,13 @@ type JobListRow struct {
 	CreatedAt   time.Time
 	ScheduledAt time.Time
 	Args        []byte
+	WaitsFor    string
 	LastError   string
 }
 
-// Jobs that are not completed, newest first: the dead, or the others.
-// river_job_dead_idx, river_job_unfinished_idx.
+// Jobs that are not completed, newest first: the dead, or the others. What one waits
+// for is what failed last where that is not empty. river_job_dead_idx,
+// river_job_unfinished_idx.
 func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]JobListRow, error) {
 	rows, err := db.Query(ctx, jobList, arg.Dead, arg.BeforeID, arg.MaxRows)
 	if err != nil {
@@ -172,6 +175,7 @@ func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]Jo
 			&i.CreatedAt,
 			&i.ScheduledAt,
 			&i.Args,
+			&i.WaitsFor,
 			&i.LastError,
 		); err != nil {
 			return nil, err
@@ -184,6 +188,23 @@ func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]Jo
 	return items, nil
 }
 
+const jobNoteTimeout = `-- name: JobNoteTimeout :exec
+UPDATE recall.river_job AS j
+SET metadata = jsonb_set(j.metadata, '{timeoutMs}', to_jsonb($1::bigint))
+WHERE j.id = $2::bigint
+`
+
+type JobNoteTimeoutParams struct {
+	TimeoutMs int64
+	ID        int64
+}
+
+// Notes how long the process that works on a job lets it run.
+func (q *Queries) JobNoteTimeout(ctx context.Context, db DBTX, arg JobNoteTimeoutParams) error {
+	_, err := db.Exec(ctx, jobNoteTimeout, arg.TimeoutMs, arg.ID)
+	return err
+}
+
 const jobRetryMany = `-- name: JobRetryMany :one
 WITH retried AS (
     UPDATE recall.river_job AS j
@@ -191,7 +212,7 @@ WITH retried AS (
         scheduled_at = statement_timestamp(),
         finalized_at = NULL,
         attempt = 0,
-        metadata = j.metadata - 'river:rescue_count'
+        metadata = j.metadata - '{river:rescue_count,waitsFor}'::text[]
     WHERE j.id = ANY (ARRAY(
             SELECT n.id FROM unnest($1::bigint[]) AS n (id)
             UNION ALL

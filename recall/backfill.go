@@ -75,11 +75,12 @@ func (m *Memory) checkEmbedderOf(ctx context.Context, name string) error {
 }
 
 // embedPatiently embeds messages, and waits a while for an embedder that is out of
-// reach.
+// reach. Its requests are full, but for those that look for the texts to blame: none
+// is to be merged with others.
 func (m *Memory) embedPatiently(ctx context.Context, ids []string) (*jobs.Rejected, error) {
 	wait := backfillWait
 	for try := 0; ; try++ {
-		rejected, err := m.embedMessages(ctx, ids)
+		rejected, err := m.embedMessages(embed.Alone(ctx), ids, oneByOne)
 		var failed *embed.Error
 		if try == backfillRetries || !errors.As(err, &failed) || errors.Is(err, embed.ErrSettings) {
 			return rejected, databaseError(err)

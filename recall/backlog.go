@@ -1,9 +1,11 @@
 package recall
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/pgrecall/pgrecall/dbgen"
@@ -58,7 +60,8 @@ type Job struct {
 	CreatedAt  time.Time
 	// NextTryAt is when it is tried, or was due to be.
 	NextTryAt time.Time
-	// LastError says why it failed last; empty for not yet. It holds no text.
+	// LastError says why it failed last, or what it waits for; empty for not yet. It
+	// holds no text.
 	LastError string
 }
 
@@ -102,15 +105,21 @@ func (m *Memory) Jobs(ctx context.Context, in JobListing) ([]Job, error) {
 			return nil, err
 		}
 		state := jobStates[row.State]
-		if state == JobWaiting && row.LastError != "" { // River makes it available before its time
+		if state == JobWaiting && row.LastError != "" && row.WaitsFor == "" { // River makes it available before its time
 			state = JobRetrying
 		}
 		list[i] = Job{
 			ID: row.ID, Kind: row.Kind, State: state, ResourceID: args.ResourceID, MessageIDs: args.MessageIDs,
-			ThreadID: args.ThreadID, CreatedAt: row.CreatedAt.UTC(), NextTryAt: row.ScheduledAt.UTC(), LastError: row.LastError,
+			ThreadID: args.ThreadID, CreatedAt: row.CreatedAt.UTC(), NextTryAt: row.ScheduledAt.UTC(), LastError: lastError(row),
 		}
 	}
 	return list, databaseError(err)
+}
+
+// lastError gives the failure that is the latest, without what River puts before one
+// that is given up.
+func lastError(row dbgen.JobListRow) string {
+	return cmp.Or(row.WaitsFor, strings.TrimPrefix(row.LastError, "JobCancelError: "))
 }
 
 // jobStates gives our states for River's.

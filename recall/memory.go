@@ -22,8 +22,10 @@ type Memory struct {
 	embedder  embed.Embedder // nil: no vectors, words only
 	questions embed.Embedder // the same behind a cache
 	remote    bool           // vectors of messages are made by jobs
-	queue     *jobs.Queue
-	chat      chat.Service // nil: no titles are made
+	// groupTexts is how many texts the embedder takes at once.
+	groupTexts int
+	queue      *jobs.Queue
+	chat       chat.Service // nil: no titles are made
 }
 
 // Option changes what [New] gives.
@@ -42,12 +44,18 @@ func WithEmbedder(embedder embed.Embedder) Option {
 
 // WithRemoteEmbedder is WithEmbedder for one that is asked over a network. The
 // vectors of messages are made by jobs, which are inserted by the transaction that
-// saves the messages; [Memory.EmbedMessages] does the work of one.
+// saves the messages; [Memory.EmbedMessages] does the work of one. What several of
+// them ask at a time is one request, up to the embedder's BatchSize, where it has
+// that method.
 func WithRemoteEmbedder(embedder embed.Embedder) Option {
 	return func(m *Memory) {
 		WithEmbedder(embedder)(m)
 		m.questions = embed.NewCache(embed.NewBreaker(embedder, questionPause), cachedQuestions)
 		m.remote = true
+		if bounded, ok := embedder.(interface{ BatchSize() int }); ok {
+			m.groupTexts = bounded.BatchSize()
+		}
+		m.embedder = embed.NewMerger(embedder, m.groupTexts)
 	}
 }
 
@@ -73,7 +81,7 @@ func New(pool *pgxpool.Pool, limits Limits, options ...Option) *Memory {
 	if limits == (Limits{}) {
 		limits = DefaultLimits()
 	}
-	m := &Memory{db: pooled{pool}, queries: dbgen.New(), queue: jobs.NewQueue(), limits: limits}
+	m := &Memory{db: pooled{pool}, queries: dbgen.New(), queue: jobs.NewQueue(), limits: limits, groupTexts: groupTexts}
 	for _, option := range options {
 		option(m)
 	}

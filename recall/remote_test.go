@@ -26,6 +26,7 @@ type remotely struct {
 	url      string
 	stub     *embedtest.Stub
 	embedder *remote.OpenAI
+	jobTime  time.Duration // 0 for the default
 }
 
 const stubDimensions = 64
@@ -39,14 +40,19 @@ func newRemote(t testing.TB) remotely {
 
 // remotelyOn gives a memory on a database, whose live index is as it is.
 func remotelyOn(t testing.TB, url, model string, dimensions int) remotely {
-	stub := embedtest.NewStub(t, dimensions)
-	embedder, err := remote.NewOpenAI(remote.OpenAIConfig{
-		BaseURL: stub.URL(), Model: model, Dimensions: dimensions, Attempts: 1, Backoff: time.Nanosecond,
-	})
+	return remotelyBy(t, url, remote.OpenAIConfig{Model: model, Dimensions: dimensions, Attempts: 1, Backoff: time.Nanosecond})
+}
+
+// remotelyBy is remotelyOn for an embedder of a configuration.
+func remotelyBy(t testing.TB, url string, config remote.OpenAIConfig) remotely {
+	stub := embedtest.NewStub(t, config.Dimensions)
+	config.BaseURL = stub.URL()
+	embedder, err := remote.NewOpenAI(config)
 	require.NoError(t, err)
 	t.Cleanup(embedder.Close)
 	pool := dbtest.Open(t, url)
-	return remotely{memory{recall.New(pool, recall.DefaultLimits(), recall.WithRemoteEmbedder(embedder)), pool}, url, stub, embedder}
+	m := recall.New(pool, recall.DefaultLimits(), recall.WithRemoteEmbedder(embedder))
+	return remotely{memory: memory{m, pool}, url: url, stub: stub, embedder: embedder}
 }
 
 // newIndex creates an index for the embedder's vectors.
@@ -66,15 +72,17 @@ func (r remotely) goLive(t must, name string) {
 }
 
 // work works on the jobs until the test ends.
-func (r remotely) work(t testing.TB, tries int) {
+func (r remotely) work(t testing.TB, tries int) *logs {
 	t.Helper()
+	log := &logs{}
 	workers, err := jobs.Start(ctx, jobs.Config{
-		Pool: dbtest.Open(t, r.url), Logger: slog.New(slog.DiscardHandler), Tries: tries,
+		Pool: dbtest.Open(t, r.url), Logger: slog.New(slog.NewJSONHandler(log, nil)), Tries: tries, EmbedTimeout: r.jobTime,
 		Embed: r.EmbedMessages, Model: r.embedder.Model(), Dimensions: r.embedder.Dimensions(),
 		Tasks: []jobs.Task{{Name: "promote", Every: time.Hour, Do: func(ctx context.Context) error { return r.Promote(ctx, "", noProgress) }}},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, workers.Stop(ctx)) })
+	return log
 }
 
 func noProgress(string, int, int) {}
@@ -206,6 +214,7 @@ func TestATextThatAlwaysFailsEndsDeadAndOthersGoOn(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]embedtest.Failure{
 		"refused":               embedtest.Status(400),
+		"forbidden":             embedtest.Status(403),
 		"crashing the service":  embedtest.Status(500),
 		"without a good answer": embedtest.Null,
 	} {
@@ -224,9 +233,9 @@ func TestATextThatAlwaysFailsEndsDeadAndOthersGoOn(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, dead, 1)
 			assert.Equal(t, recall.JobDead, dead[0].State)
-			assert.Contains(t, dead[0].MessageIDs, "bad")
+			assert.Equal(t, []string{"bad"}, dead[0].MessageIDs)
 			assert.Equal(t, resource, dead[0].ResourceID)
-			assert.Contains(t, dead[0].LastError, "1 of the messages cannot be embedded")
+			assert.True(t, strings.HasPrefix(dead[0].LastError, "the message cannot be embedded"), dead[0].LastError)
 			assert.NotContains(t, dead[0].LastError, "poison")
 
 			r.stub.FailTexts("", failure)
@@ -261,6 +270,111 @@ func TestAServiceOutOfReachCostsNoTries(t *testing.T) {
 			assert.Len(t, r.embedded(t), 3)
 		})
 	}
+}
+
+// slowly is a memory whose embedder tries again and waits as by default, but not so
+// long for an answer.
+func slowly(t testing.TB) remotely {
+	t.Helper()
+	const timeout = 400 * time.Millisecond
+	r := remotelyBy(t, dbtest.URL(t), remote.OpenAIConfig{Model: "stub", Dimensions: stubDimensions, Timeout: timeout})
+	r.jobTime = 6 * timeout // as serve has it
+	r.goLive(t, "remote")
+	return r
+}
+
+func TestTextsThatHangOrFailAllEndDeadEachInItsOwnJob(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]embedtest.Failure{
+		"hanging": embedtest.Hang, "crashing the service": embedtest.Status(500),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := slowly(t)
+			r.stub.FailTexts("poison", failure)
+			var all []recall.NewMessage
+			for i := range jobs.EmbedBatch {
+				all = append(all, said(fmt.Sprint("bad", i), fmt.Sprint("This is poison number ", i)))
+			}
+			r.save(t, append(all, talk("m", 40)...)...)
+			r.save(t, said("late", "The next one"))
+			r.work(t, 2)
+			assert.EqualValues(t, jobs.EmbedBatch, r.settled(t).Dead)
+			assert.Len(t, r.embedded(t), 41)
+			dead, err := r.Jobs(ctx, recall.JobListing{Dead: true})
+			require.NoError(t, err)
+			var named []string
+			for _, job := range dead {
+				named = append(named, job.MessageIDs...)
+			}
+			assert.ElementsMatch(t, newIDs(all), named)
+		})
+	}
+}
+
+func TestATextThatHangsDoesNotKeepOthersWaiting(t *testing.T) {
+	t.Parallel()
+	r := slowly(t)
+	r.stub.FailTexts("poison", embedtest.Hang)
+	r.save(t, append(talk("m", 20), said("bad", "This is poison"))...)
+	r.work(t, jobs.DefaultTries)
+	var left []recall.Job // "bad" has tries left
+	eventually(t, func() bool {
+		var err error
+		left, err = r.Jobs(ctx, recall.JobListing{})
+		return err == nil && len(left) == 1
+	})
+	assert.Equal(t, []string{"bad"}, left[0].MessageIDs)
+	assert.Len(t, r.embedded(t), 20)
+}
+
+func TestAnOutageIsShownAndLoggedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.stub.Fail(embedtest.Status(503))
+	log := r.work(t, 1)
+	for i := range 5 {
+		r.save(t, said(fmt.Sprint("m", i), "Words"))
+	}
+	eventually(t, func() bool {
+		waiting, err := r.Jobs(ctx, recall.JobListing{})
+		require.NoError(t, err)
+		return !slices.ContainsFunc(waiting, func(j recall.Job) bool {
+			return j.LastError != "the embedding service is unavailable: status 503" || j.State == recall.JobRetrying
+		})
+	})
+	assert.Equal(t, 1, strings.Count(log.String(), "vectors wait"), log)
+	assert.NotContains(t, log.String(), `"level":"INFO"`)
+	r.stub.Heal()
+	r.settled(t)
+}
+
+func TestManySavesOfOneMessageNeedFewRequests(t *testing.T) {
+	t.Parallel()
+	const saves = 200
+	r := newRemote(t)
+	for i := range saves {
+		r.save(t, said(fmt.Sprint("m", i), fmt.Sprint("Message ", i)))
+	}
+	r.work(t, 1)
+	r.settled(t)
+	assert.Len(t, r.embedded(t), saves)
+	assert.Less(t, r.stub.Requests(), saves/4)
+}
+
+// Another process may have a shorter time, and takes a job for abandoned after that.
+func TestAJobSaysHowLongItMayRun(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.jobTime = 10 * time.Minute
+	hold := r.stub.Hold()
+	r.work(t, 1)
+	r.save(t, said("m", "Words"))
+	<-hold.Arrived()
+	noted := column[int64](t, r.memory, `SELECT (j.metadata ->> 'timeoutMs')::bigint FROM recall.river_job AS j WHERE j.kind = 'embed'`)
+	assert.Equal(t, []int64{r.jobTime.Milliseconds()}, noted)
+	r.stub.Release()
+	r.settled(t)
 }
 
 func TestASaveAndItsJobsCommitTogether(t *testing.T) {

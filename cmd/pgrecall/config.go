@@ -70,7 +70,7 @@ type embedderSettings struct {
 	DocumentPrefix string       `name:"embedder-document-prefix" env:"PGRECALL_EMBEDDER_DOCUMENT_PREFIX" placeholder:"TEXT" help:"What the model wants before a message."`
 	BatchSize      number       `name:"embedder-batch-size" env:"PGRECALL_EMBEDDER_BATCH_SIZE" default:"32" help:"The most texts of one request to the service."`
 	Concurrency    number       `name:"embedder-concurrency" env:"PGRECALL_EMBEDDER_CONCURRENCY" default:"8" help:"The most requests to the service at once, for questions and for messages apart."`
-	Timeout        span         `name:"embedder-timeout" env:"PGRECALL_EMBEDDER_TIMEOUT" default:"10s" help:"Time for a request to the service, as 10s; it is made up to three times."`
+	Timeout        span         `name:"embedder-timeout" env:"PGRECALL_EMBEDDER_TIMEOUT" default:"10s" help:"Time for a request to the service, as 10s; that for a question is made up to three times."`
 	Tries          number       `name:"embedder-tries" env:"PGRECALL_EMBEDDER_TRIES" default:"5" help:"How often a message is tried that the service rejects while it takes others."`
 }
 

@@ -102,7 +102,7 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 }
 
 // workerConnections are for the jobs alone, so that requests do not wait for them:
-// one listens, and each of the workers needs one now and then.
+// one listens, and the workers, which are many more, need one now and then.
 const workerConnections = 8
 
 // startWorkers works on jobs beside the requests, and gives what stops it, with as
@@ -157,8 +157,9 @@ func tasks(memory *recall.Memory) []jobs.Task {
 }
 
 // embedBudgets is the time of a job in times of a request to the embedder: a
-// request and a probe, of three attempts each, and some more for storing.
-const embedBudgets = 8
+// request together with others, one alone, a probe after each, and some more to wait
+// for their turn and for storing.
+const embedBudgets = 6
 
 // titleBudgets is the time of a title's job in times of a request: what its messages
 // can change in the meantime, and some more for storing.

@@ -27,8 +27,9 @@ FROM (
 ) AS w;
 
 -- name: JobList :many
--- Jobs that are not completed, newest first: the dead, or the others.
--- river_job_dead_idx, river_job_unfinished_idx.
+-- Jobs that are not completed, newest first: the dead, or the others. What one waits
+-- for is what failed last where that is not empty. river_job_dead_idx,
+-- river_job_unfinished_idx.
 SELECT
     j.id,
     j.kind,
@@ -37,6 +38,7 @@ SELECT
     j.created_at,
     j.scheduled_at,
     j.args,
+    coalesce(j.metadata ->> 'waitsFor', '')::text AS waits_for,
     coalesce(j.errors[cardinality(j.errors)] ->> 'error', '')::text AS last_error
 FROM (
     (
@@ -71,7 +73,7 @@ WITH retried AS (
         scheduled_at = statement_timestamp(),
         finalized_at = NULL,
         attempt = 0,
-        metadata = j.metadata - 'river:rescue_count'
+        metadata = j.metadata - '{river:rescue_count,waitsFor}'::text[]
     WHERE j.id = ANY (ARRAY(
             SELECT n.id FROM unnest(@ids::bigint[]) AS n (id)
             UNION ALL
@@ -116,3 +118,9 @@ WHERE CASE
         WHERE j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled') AND j.queue = @queue::text
     )
 END;
+
+-- name: JobNoteTimeout :exec
+-- Notes how long the process that works on a job lets it run.
+UPDATE recall.river_job AS j
+SET metadata = jsonb_set(j.metadata, '{timeoutMs}', to_jsonb(@timeout_ms::bigint))
+WHERE j.id = @id::bigint;

@@ -9,7 +9,8 @@
 //   - A job survives the death of the process that works on it, at any point.
 //   - A service that is out of reach costs a job nothing but time. A job is dead,
 //     which stays visible until it is tried again, once what it is about has been
-//     refused so often as the configuration says.
+//     refused so often as the configuration says. Messages that are refused together
+//     go on in jobs of their own, so that a dead one names exactly what is refused.
 package jobs
 
 import (
@@ -34,8 +35,8 @@ const (
 	titles      = "titles"
 )
 
-// EmbedBatch is the most messages of one job: few enough to be embedded in the
-// time that a job has, and lost to a kill at once.
+// EmbedBatch is the most messages of one job: few enough for one request, and lost
+// to a kill at once.
 const EmbedBatch = 32
 
 // attempts is the most that River starts a job, which is not what kills it: a
@@ -46,6 +47,9 @@ const attempts = 30_000
 type Embed struct {
 	ResourceID string   `json:"resourceId"`
 	MessageIDs []string `json:"messageIds"`
+	// Alone keeps the message out of requests with others, where it was in one that
+	// failed.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Kind names the job to River.
@@ -83,21 +87,21 @@ func NewQueue() *Queue {
 
 // InsertEmbed inserts jobs for the embedders of a model, in tx.
 func (q *Queue) InsertEmbed(ctx context.Context, tx pgx.Tx, model string, dimensions int, jobs []Embed) error {
-	return insert(ctx, q, tx, QueueOf(model, dimensions), jobs)
+	return insert(ctx, q.client, tx, QueueOf(model, dimensions), jobs)
 }
 
 // InsertTitles inserts jobs for titles, in tx.
 func (q *Queue) InsertTitles(ctx context.Context, tx pgx.Tx, jobs []Title) error {
-	return insert(ctx, q, tx, titles, jobs)
+	return insert(ctx, q.client, tx, titles, jobs)
 }
 
-func insert[T river.JobArgs](ctx context.Context, q *Queue, tx pgx.Tx, queue string, jobs []T) error {
+func insert[T river.JobArgs](ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, queue string, jobs []T) error {
 	options := &river.InsertOpts{Queue: queue, MaxAttempts: attempts}
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, job := range jobs {
 		params[i] = river.InsertManyParams{Args: job, InsertOpts: options}
 	}
-	_, err := q.client.InsertManyFastTx(ctx, tx, params)
+	_, err := client.InsertManyFastTx(ctx, tx, params)
 	return err
 }
 

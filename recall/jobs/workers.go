@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/pgrecall/pgrecall/dbgen"
 	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/recall/service"
 )
@@ -26,8 +27,8 @@ type Config struct {
 	// Logger hears of jobs that fail; nil means [slog.Default].
 	Logger *slog.Logger
 	// Embed gives messages their vectors, those that are still there and lack them.
-	// It returns a [*Rejected] where some cannot be embedded, and any other error
-	// where that is nothing about the messages. nil leaves such jobs alone.
+	// It returns a [*Rejected] of those that cannot be embedded together, and any
+	// other error where that is nothing about the messages. nil leaves such jobs alone.
 	Embed func(ctx context.Context, messageIDs []string) error
 	// Model and Dimensions say whose jobs Embed is for.
 	Model      string
@@ -56,8 +57,8 @@ type Task struct {
 	Name string
 	// Every is the time between two calls of Do.
 	Every time.Duration
-	// Do does what is due. Where it fails, or is ended after an hour, the next call
-	// goes on.
+	// Do does what is due. Where it fails, or is ended after two minutes, the next call
+	// goes on: soon, where the time was over.
 	Do func(ctx context.Context) error
 }
 
@@ -69,12 +70,22 @@ const (
 )
 
 const (
-	// embedWorkers is how many jobs a process embeds at once.
-	embedWorkers = 4
+	// embedWorkers is how many jobs a process embeds at once. Most of the time they
+	// wait for a request that they share.
+	embedWorkers = 64
+	// fetchCooldown is the time between two looks for jobs to embed. With River's own,
+	// 100 ms, single messages would wait for it rather than for the service.
+	fetchCooldown = 10 * time.Millisecond
 	// titleWorkers is how many titles it makes at once.
 	titleWorkers = 2
-	// taskTimeout bounds a run of a task.
-	taskTimeout = time.Hour
+	// taskTimeout bounds a run of a task: that of a process that was killed keeps the
+	// next from beginning for as long. taskPause is the time to the next where more is
+	// to be done.
+	taskTimeout = 2 * time.Minute
+	taskPause   = time.Second
+	// splitTimeout bounds the statements that replace a job, whose own time may be
+	// over.
+	splitTimeout = 10 * time.Second
 	// keepCompleted is how long what was done is kept for people to look at.
 	keepCompleted = time.Hour
 )
@@ -88,7 +99,10 @@ type Rejected struct {
 
 // Error says how many, and why.
 func (e *Rejected) Error() string {
-	return fmt.Sprintf("%d of the messages cannot be embedded: %s", len(e.MessageIDs), e.Cause)
+	if len(e.MessageIDs) == 1 {
+		return fmt.Sprintf("the message cannot be embedded: %s", e.Cause)
+	}
+	return fmt.Sprintf("%d messages cannot be embedded together: %s", len(e.MessageIDs), e.Cause)
 }
 
 // Unwrap gives the cause.
@@ -111,23 +125,28 @@ type Workers struct{ client *river.Client[pgx.Tx] }
 func Start(ctx context.Context, config Config) (*Workers, error) {
 	timeout := cmp.Or(config.EmbedTimeout, defaultEmbedTimeout)
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &embedWorker{embed: config.Embed, tries: cmp.Or(config.Tries, DefaultTries)})
 	logger := cmp.Or(config.Logger, slog.Default())
+	waits := &complaints{logger: logger, last: map[string]time.Time{}}
+	river.AddWorker(workers, &embedWorker{
+		embed: config.Embed, timeout: timeout, tries: cmp.Or(config.Tries, DefaultTries), pool: config.Pool, waits: waits,
+	})
 	river.AddWorker(workers, &taskWorker{tasks: config.Tasks, logger: logger})
 	river.AddWorker(workers, &titleWorker{
 		title: config.Title, timeout: cmp.Or(config.TitleTimeout, defaultTitleTimeout),
-		tries: cmp.Or(config.TitleTries, DefaultTries), logger: logger,
+		tries: cmp.Or(config.TitleTries, DefaultTries), waits: waits,
 	})
 	queues := map[string]river.QueueConfig{maintenance: {MaxWorkers: 1}}
 	if config.Embed != nil {
-		queues[QueueOf(config.Model, config.Dimensions)] = river.QueueConfig{MaxWorkers: embedWorkers}
+		queues[QueueOf(config.Model, config.Dimensions)] = river.QueueConfig{
+			MaxWorkers: embedWorkers, FetchCooldown: fetchCooldown,
+		}
 	}
 	if config.Title != nil {
 		queues[titles] = river.QueueConfig{MaxWorkers: titleWorkers}
 	}
 	client, err := river.NewClient(riverpgxv5.New(config.Pool), &river.Config{
 		Schema:                      schema,
-		Logger:                      logger,
+		Logger:                      slog.New(warnings{logger.Handler()}), // it tells of every retry
 		Workers:                     workers,
 		Queues:                      queues,
 		RetryPolicy:                 retryPolicy{},
@@ -182,7 +201,7 @@ type taskWorker struct {
 	logger *slog.Logger
 }
 
-// Timeout is longer than that of the jobs that somebody waits for.
+// Timeout bounds a run.
 func (w *taskWorker) Timeout(*river.Job[due]) time.Duration { return taskTimeout }
 
 // Work never fails: the next one comes anyway, and goes on where this one was. A
@@ -192,7 +211,11 @@ func (w *taskWorker) Work(ctx context.Context, job *river.Job[due]) error {
 		if task.Name != job.Args.Task {
 			continue
 		}
-		if err := task.Do(ctx); err != nil {
+		err := task.Do(ctx)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return river.JobSnooze(taskPause)
+		}
+		if err != nil {
 			w.logger.WarnContext(ctx, "what is due from time to time was not done",
 				slog.String("task", task.Name), slog.String("error", err.Error()))
 		}
@@ -202,16 +225,70 @@ func (w *taskWorker) Work(ctx context.Context, job *river.Job[due]) error {
 
 type embedWorker struct {
 	river.WorkerDefaults[Embed]
-	embed func(context.Context, []string) error
-	tries int
+	embed   func(context.Context, []string) error
+	timeout time.Duration
+	tries   int
+	pool    *pgxpool.Pool
+	waits   *complaints
 }
 
-// Work gives the messages of a job their vectors. What it rejects is tried again,
-// and with it no message that has its vectors by now.
+// Timeout bounds the work on a job: by what the process that works on it has noted,
+// where that is longer, since any process may ask, to take it for abandoned.
+func (w *embedWorker) Timeout(job *river.Job[Embed]) time.Duration {
+	return max(w.timeout, time.Duration(marksOf(job.JobRow).TimeoutMS)*time.Millisecond)
+}
+
+// Work gives the messages of a job their vectors. What is rejected alone is tried
+// again so often, what is rejected together goes on in jobs of its own.
 func (w *embedWorker) Work(ctx context.Context, job *river.Job[Embed]) error {
-	err := w.embed(ctx, job.Args.MessageIDs)
+	err := w.note(ctx, job.JobRow)
+	if err == nil {
+		err = w.embed(withCompany(ctx, job), job.Args.MessageIDs)
+	}
 	var rejected *Rejected
-	return ended(ctx, job.JobRow, err, errors.As(err, &rejected), w.tries)
+	isRejected := errors.As(err, &rejected)
+	if isRejected && len(job.Args.MessageIDs) > 1 {
+		if err = split(ctx, w.pool, job, rejected.MessageIDs); err == nil {
+			return nil
+		}
+		isRejected = false
+	}
+	return w.waits.ended(ctx, job.JobRow, "vectors wait", err, isRejected, w.tries)
+}
+
+// note writes a timeout that others may not expect where they see it.
+func (w *embedWorker) note(ctx context.Context, job *rivertype.JobRow) error {
+	timeout := w.timeout.Milliseconds()
+	if w.timeout <= defaultEmbedTimeout || marksOf(job).TimeoutMS >= timeout {
+		return nil
+	}
+	return dbgen.New().JobNoteTimeout(ctx, w.pool, dbgen.JobNoteTimeoutParams{ID: job.ID, TimeoutMs: timeout})
+}
+
+// withCompany lets a job's texts into requests with those of others, unless they
+// were in one that failed.
+func withCompany(ctx context.Context, job *river.Job[Embed]) context.Context {
+	if job.Args.Alone || triesOf(job.JobRow) > 1 {
+		return embed.Alone(ctx)
+	}
+	return ctx
+}
+
+// split replaces a job by one a message, in one transaction.
+func split(ctx context.Context, pool *pgxpool.Pool, job *river.Job[Embed], messageIDs []string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), splitTimeout)
+	defer cancel()
+	single := make([]Embed, len(messageIDs))
+	for i, id := range messageIDs {
+		single[i] = Embed{ResourceID: job.Args.ResourceID, MessageIDs: []string{id}, Alone: true}
+	}
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := insert(ctx, river.ClientFromContext[pgx.Tx](ctx), tx, job.Queue, single); err != nil {
+			return err
+		}
+		_, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
+		return err
+	})
 }
 
 type titleWorker struct {
@@ -219,7 +296,7 @@ type titleWorker struct {
 	title   func(ctx context.Context, threadID, agentID string) error
 	timeout time.Duration
 	tries   int
-	logger  *slog.Logger
+	waits   *complaints
 }
 
 // Timeout bounds the work on a title.
@@ -229,34 +306,36 @@ func (w *titleWorker) Timeout(*river.Job[Title]) time.Duration { return w.timeou
 func (w *titleWorker) Work(ctx context.Context, job *river.Job[Title]) error {
 	err := w.title(ctx, job.Args.ThreadID, job.Args.AgentID)
 	var refused *Refused
-	isRefused := errors.As(err, &refused)
-	if err != nil && !isRefused && ctx.Err() == nil && marksOf(job.JobRow).Snoozes == 0 {
-		// Once a job: nothing else tells why it waits.
-		w.logger.WarnContext(ctx, "a title waits", slog.Int64("job", job.ID), slog.String("error", err.Error()))
-	}
-	return ended(ctx, job.JobRow, err, isRefused, w.tries)
+	return w.waits.ended(ctx, job.JobRow, "a title waits", err, errors.As(err, &refused), w.tries)
 }
 
 // ended says how a job that has been worked on goes on. A rejection is of what the
 // job is about, and is tried again so often; any other error is not, and costs the
 // job nothing but time.
-func ended(ctx context.Context, job *rivertype.JobRow, err error, rejected bool, tries int) error {
+func (c *complaints) ended(ctx context.Context, job *rivertype.JobRow, what string, err error, rejected bool, tries int) error {
 	switch {
 	case err == nil || errors.Is(ctx.Err(), context.Canceled): // done, or the process stops
 		return err
 	case !rejected:
-		return river.JobSnooze(patience(job, err))
-	case triesOf(job) >= tries:
-		return river.JobCancel(err)
-	default:
-		return err
+		c.hear(ctx, what, err)
+		return errors.Join(river.MetadataSet(ctx, "waitsFor", err.Error()), river.JobSnooze(patience(job, err)))
 	}
+	// It waits for nothing but its next try.
+	if failure := river.MetadataSet(ctx, "waitsFor", ""); failure != nil {
+		return failure
+	}
+	if triesOf(job) >= tries {
+		return river.JobCancel(err)
+	}
+	return err
 }
 
-// marks are what River notes of a job's past.
+// marks are what is noted of a job's past, by River but for the last.
 type marks struct {
 	Snoozes int `json:"snoozes"`
 	Rescues int `json:"river:rescue_count"`
+	// TimeoutMS is written by JobNoteTimeout.
+	TimeoutMS int64 `json:"timeoutMs"`
 }
 
 func marksOf(job *rivertype.JobRow) (m marks) {

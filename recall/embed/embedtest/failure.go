@@ -12,16 +12,17 @@ import (
 type Failure struct {
 	// respond answers a request for texts texts.
 	respond func(w http.ResponseWriter, dimensions, texts int)
+	hangs   bool // it does not answer at all
 }
 
 // Status answers with an error of this HTTP status.
 func Status(status int) Failure {
-	return Failure{func(w http.ResponseWriter, _, _ int) { writeError(w, status) }}
+	return Failure{respond: func(w http.ResponseWriter, _, _ int) { writeError(w, status) }}
 }
 
 // TooManyRequests answers 429 with Retry-After, in whole seconds.
 func TooManyRequests(retryAfter time.Duration) Failure {
-	return Failure{func(w http.ResponseWriter, _, _ int) {
+	return Failure{respond: func(w http.ResponseWriter, _, _ int) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 		writeError(w, http.StatusTooManyRequests)
 	}}
@@ -30,7 +31,9 @@ func TooManyRequests(retryAfter time.Duration) Failure {
 // The other failures.
 var (
 	// Hangup closes the connection without an answer.
-	Hangup = Failure{func(http.ResponseWriter, int, int) { panic(http.ErrAbortHandler) }}
+	Hangup = Failure{respond: func(http.ResponseWriter, int, int) { panic(http.ErrAbortHandler) }}
+	// Hang keeps the request waiting until its caller is gone.
+	Hang = Failure{hangs: true}
 	// Garbage answers 200 with a page of HTML.
 	Garbage = Body("<html>Welcome</html>")
 	// CutShort answers 200 with half an object.
@@ -71,14 +74,14 @@ var (
 
 // Body answers 200 with this body as JSON, whatever it is.
 func Body(body string) Failure {
-	return Failure{func(w http.ResponseWriter, _, _ int) {
+	return Failure{respond: func(w http.ResponseWriter, _, _ int) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprint(w, body)
 	}}
 }
 
 func items(build func(dimensions, texts int) []item) Failure {
-	return Failure{func(w http.ResponseWriter, dimensions, texts int) { writeItems(w, build(dimensions, texts)) }}
+	return Failure{respond: func(w http.ResponseWriter, dimensions, texts int) { writeItems(w, build(dimensions, texts)) }}
 }
 
 func vectors(build func(dimensions int) []any) Failure {

@@ -178,11 +178,14 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 	if body.Dimensions > 0 {
 		dimensions = body.Dimensions
 	}
-	if failure := s.next(r, body); failure != nil {
+	switch failure := s.next(r, body); {
+	case failure == nil:
+		writeItems(w, answer(body.Input, dimensions))
+	case failure.hangs:
+		<-r.Context().Done()
+	default:
 		failure.respond(w, dimensions, len(body.Input))
-		return
 	}
-	writeItems(w, answer(body.Input, dimensions))
 }
 
 // wait takes as long as it is to, and waits for the hold to end, if there is one.
