@@ -322,7 +322,7 @@ func TestATextThatHangsDoesNotKeepOthersWaiting(t *testing.T) {
 	eventually(t, func() bool {
 		var err error
 		left, err = r.Jobs(ctx, recall.JobListing{})
-		return err == nil && len(left) == 1
+		return err == nil && len(left) == 1 && len(left[0].MessageIDs) == 1
 	})
 	assert.Equal(t, []string{"bad"}, left[0].MessageIDs)
 	assert.Len(t, r.embedded(t), 20)
