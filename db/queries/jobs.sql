@@ -97,22 +97,21 @@ WHERE j.state IN ('available', 'cancelled', 'completed', 'discarded', 'pending',
 
 -- name: JobCountGivenUp :one
 -- Counts those of given messages that have a dead job of a queue and no other one
--- that is not done. CASE keeps the two lists from being joined: each is read once
--- and hashed, the second, of all jobs of the queue that are not done, only where a
--- message has a dead job. IS TRUE and || '' keep the planner, whatever it believes,
--- from all indexes but river_job_dead_message_ids_idx for the first.
+-- that is not done. CASE keeps the jobs of the queue that are not done from being
+-- read, once and hashed, where no message has a dead job. IS TRUE and || '' keep
+-- the planner, whatever it believes, from all indexes but
+-- river_job_dead_message_ids_idx for those; DISTINCT lets it believe that the others
+-- fit into memory.
 SELECT count(*)
 FROM unnest(@message_ids::text[]) AS i (message_id)
 WHERE CASE
-    WHEN i.message_id IN (
-        SELECT d.message_id
-        FROM recall.river_job AS j
-        CROSS JOIN LATERAL jsonb_array_elements_text(j.args -> 'messageIds') AS d (message_id)
-        WHERE j.args -> 'messageIds' ?| @message_ids::text[]
+    WHEN EXISTS (
+        SELECT FROM recall.river_job AS j
+        WHERE j.args -> 'messageIds' ? i.message_id
             AND (j.state IN ('cancelled', 'discarded')) IS TRUE
             AND j.queue || '' = @queue::text
     ) THEN i.message_id NOT IN (
-        SELECT w.message_id
+        SELECT DISTINCT w.message_id
         FROM recall.river_job AS j
         CROSS JOIN LATERAL jsonb_array_elements_text(j.args -> 'messageIds') AS w (message_id)
         WHERE j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled') AND j.queue = @queue::text
