@@ -58,17 +58,12 @@ var (
 		old new small heavy broken green yellow quiet famous cheap narrow wooden second smooth bright dusty modern empty borrowed
 		spare strange gentle local foreign private golden frozen hidden square ancient plain precious`)
 	days = strings.Fields("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-	// names are rare: one of them is in each message.
-	names = func() (all []string) {
-		for _, start := range strings.Fields("Bel Cor Dan Fer Hal Jor Kel Lor Mar Nor Pel Ras Sel Tor Vel Wen") {
-			for _, middle := range strings.Fields("ad em ib on ul av ek is") {
-				for _, end := range strings.Fields("an eth ia or us wyn os elle") {
-					all = append(all, start+middle+end)
-				}
-			}
-		}
-		return all
-	}()
+	// One of the names is in each message.
+	names = strings.Fields(`
+		Anna Peter Maria Thomas Julia Daniel Laura Martin Emma Lucas Sophie Oliver Alice Henry Clara Victor Helen Arthur Diana
+		Simon Irene Walter Nina Oscar Lily Felix Rosa Hugo Ruby George Ella Frank Nora Edward Olivia Robert Grace Samuel Hannah
+		Philip Sarah Adam Jane David Rachel Paul Kate James Susan Michael Carol Leo Amy Ben Lucy Max Ivy Jack Eva Tom Zoe Karl
+		Judy Ralph`)
 	nouns = strings.Fields(strings.Join(topics, " "))
 )
 
@@ -80,8 +75,7 @@ const (
 
 // text is what a message says. It is the same each time.
 func text(thread string, seq int) string {
-	run := drawer(thread, "run", seq/topicRun)
-	topic := run(len(topics)) * run(len(topics)) / len(topics) // the first more often than the last
+	topic := anyTopic(drawer(thread, "run", seq/topicRun))
 	draw := drawer(thread, "message", seq)
 	return fmt.Sprintf("Message %d of %s for %s.", seq, thread, one(names, draw)) + about(topic, draw)
 }
@@ -96,8 +90,11 @@ func drawer(seed ...any) func(n int) int {
 // Text is what a message may say, like those that are loaded. draw gives a number
 // of chance below n.
 func Text(draw func(n int) int) string {
-	return "A message for " + one(names, draw) + "." + about(draw(len(topics)), draw)
+	return "A message for " + one(names, draw) + "." + about(anyTopic(draw), draw)
 }
+
+// anyTopic draws the first topics more often than the last.
+func anyTopic(draw func(n int) int) int { return min(draw(len(topics)), draw(len(topics))) }
 
 func about(topic int, draw func(n int) int) string {
 	var said strings.Builder
@@ -115,7 +112,7 @@ func about(topic int, draw func(n int) int) string {
 // topic, as people ask, for the graph of vectors finds little of what is near to a
 // jumble.
 func Question(draw func(n int) int) string {
-	topic := draw(len(topics))
+	topic := anyTopic(draw)
 	return "When was it that we " + one(verbs, draw) + " the " + of(topic, draw) + " and the " + of(topic, draw) + " for " + one(names, draw) + "?"
 }
 
