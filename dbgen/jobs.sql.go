@@ -236,3 +236,28 @@ func (q *Queries) JobRetryMany(ctx context.Context, db DBTX, ids []int64) (int64
 	err := row.Scan(&count)
 	return count, err
 }
+
+const jobTransfer = `-- name: JobTransfer :exec
+UPDATE recall.river_job AS j
+SET args = j.args || jsonb_build_object('resourceId', $1::text)
+WHERE j.id = ANY (ARRAY(
+        SELECT o.id
+        FROM recall.river_job AS o
+        WHERE o.args @> jsonb_build_object('resourceId', $2::text, 'threadId', $3::text)
+        ORDER BY o.id
+        FOR UPDATE
+    ))
+`
+
+type JobTransferParams struct {
+	ToResourceID string
+	ResourceID   string
+	ThreadID     string
+}
+
+// Gives the jobs of a thread to its new owner, in the order of their ids.
+// river_job_args_index.
+func (q *Queries) JobTransfer(ctx context.Context, db DBTX, arg JobTransferParams) error {
+	_, err := db.Exec(ctx, jobTransfer, arg.ToResourceID, arg.ResourceID, arg.ThreadID)
+	return err
+}

@@ -34,4 +34,5 @@ type Thread struct {
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 	Version        int64
+	AgentID        *string
 }

@@ -12,10 +12,11 @@ import (
 
 const threadClone = `-- name: ThreadClone :many
 WITH source AS (
-    SELECT t.id, t.resource_id, t.title
+    SELECT t.id, t.resource_id, t.agent_id, t.title
     FROM recall.threads AS t
     WHERE t.id = $1::text
         AND ($2::text = '' OR t.resource_id = $2::text)
+    FOR KEY SHARE
 ),
 chosen AS MATERIALIZED (
     SELECT
@@ -53,11 +54,13 @@ chosen AS MATERIALIZED (
 ),
 clone AS (
     INSERT INTO recall.threads (
-        id, resource_id, title, title_source, metadata, message_count, last_seq, source_thread_id, created_at, updated_at
+        id, resource_id, agent_id, title, title_source, metadata, message_count, last_seq, source_thread_id,
+        created_at, updated_at
     )
     SELECT
         $8::text,
         coalesce(nullif($9::text, ''), s.resource_id),
+        s.agent_id,
         coalesce($10::text, CASE WHEN s.title = '' THEN '' ELSE 'Clone of ' || s.title END),
         CASE WHEN $10::text IS NULL THEN 'none' ELSE 'user' END,
         coalesce($11::jsonb, '{}') || jsonb_build_object(
@@ -74,7 +77,7 @@ clone AS (
         date_trunc('milliseconds', statement_timestamp()),
         date_trunc('milliseconds', statement_timestamp())
     FROM source AS s
-    RETURNING id, resource_id, title, title_source, metadata, message_count, last_seq, source_thread_id, created_at, updated_at, version
+    RETURNING id, resource_id, title, title_source, metadata, message_count, last_seq, source_thread_id, created_at, updated_at, version, agent_id
 ),
 copy AS (
     INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, type, content, created_at, updated_at)
@@ -141,6 +144,9 @@ type ThreadCloneRow struct {
 // Chosen are the messages with starts_at <= created_at < ends_at, among
 // message_ids where has_message_ids, and of them the newest max_rows (NULL:
 // all).
+//
+// The source's lock lets writers go on, and keeps those who delete it, and all of
+// its owner's, waiting: they are to find the clone.
 func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParams) ([]ThreadCloneRow, error) {
 	rows, err := db.Query(ctx, threadClone,
 		arg.SourceID,
@@ -188,23 +194,25 @@ func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParam
 }
 
 const threadCreate = `-- name: ThreadCreate :one
-INSERT INTO recall.threads AS t (id, resource_id, title, title_source, metadata, created_at, updated_at)
+INSERT INTO recall.threads AS t (id, resource_id, agent_id, title, title_source, metadata, created_at, updated_at)
 VALUES (
     $1::text,
     $2::text,
-    coalesce($3::text, ''),
-    CASE WHEN $3::text <> '' THEN 'user' ELSE 'none' END,
-    $4::jsonb,
+    nullif($3::text, ''),
+    coalesce($4::text, ''),
+    CASE WHEN $4::text <> '' THEN 'user' ELSE 'none' END,
+    $5::jsonb,
     date_trunc('milliseconds', statement_timestamp()),
     date_trunc('milliseconds', statement_timestamp())
 )
 ON CONFLICT DO NOTHING
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 `
 
 type ThreadCreateParams struct {
 	ID         string
 	ResourceID string
+	AgentID    string
 	Title      *string
 	Metadata   []byte
 }
@@ -218,6 +226,7 @@ func (q *Queries) ThreadCreate(ctx context.Context, db DBTX, arg ThreadCreatePar
 	row := db.QueryRow(ctx, threadCreate,
 		arg.ID,
 		arg.ResourceID,
+		arg.AgentID,
 		arg.Title,
 		arg.Metadata,
 	)
@@ -234,23 +243,26 @@ func (q *Queries) ThreadCreate(ctx context.Context, db DBTX, arg ThreadCreatePar
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.Version,
+		&i.AgentID,
 	)
 	return i, err
 }
 
 const threadCreateMany = `-- name: ThreadCreateMany :exec
-INSERT INTO recall.threads (id, resource_id, created_at, updated_at)
+INSERT INTO recall.threads (id, resource_id, agent_id, created_at, updated_at)
 SELECT
     i.id,
     i.resource_id,
+    nullif($1::text, ''),
     date_trunc('milliseconds', statement_timestamp()),
     date_trunc('milliseconds', statement_timestamp())
-FROM ROWS FROM (unnest($1::text[]), unnest($2::text[])) AS i (id, resource_id)
+FROM ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS i (id, resource_id)
 ORDER BY i.id COLLATE "C"
 ON CONFLICT DO NOTHING
 `
 
 type ThreadCreateManyParams struct {
+	AgentID     string
 	Ids         []string
 	ResourceIds []string
 }
@@ -259,7 +271,7 @@ type ThreadCreateManyParams struct {
 // them, stay as they are. By id, so that two saves of the same threads cannot
 // deadlock.
 func (q *Queries) ThreadCreateMany(ctx context.Context, db DBTX, arg ThreadCreateManyParams) error {
-	_, err := db.Exec(ctx, threadCreateMany, arg.Ids, arg.ResourceIds)
+	_, err := db.Exec(ctx, threadCreateMany, arg.AgentID, arg.Ids, arg.ResourceIds)
 	return err
 }
 
@@ -286,7 +298,7 @@ func (q *Queries) ThreadDelete(ctx context.Context, db DBTX, arg ThreadDeletePar
 }
 
 const threadGet = `-- name: ThreadGet :one
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 FROM recall.threads AS t
 WHERE t.id = $1::text
 `
@@ -306,12 +318,13 @@ func (q *Queries) ThreadGet(ctx context.Context, db DBTX, id string) (Thread, er
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.Version,
+		&i.AgentID,
 	)
 	return i, err
 }
 
 const threadHold = `-- name: ThreadHold :one
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 FROM recall.threads AS t
 WHERE t.id = $1::text
 FOR KEY SHARE
@@ -334,6 +347,7 @@ func (q *Queries) ThreadHold(ctx context.Context, db DBTX, id string) (Thread, e
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.Version,
+		&i.AgentID,
 	)
 	return i, err
 }
@@ -341,7 +355,7 @@ func (q *Queries) ThreadHold(ctx context.Context, db DBTX, id string) (Thread, e
 const threadList = `-- name: ThreadList :many
 WITH page AS (
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text <> '' AND NOT $2::boolean AND $1::boolean
             AND t.resource_id = $3::text
@@ -351,7 +365,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text <> '' AND NOT $2::boolean AND NOT $1::boolean
             AND t.resource_id = $3::text
@@ -361,7 +375,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text <> '' AND $2::boolean AND $1::boolean
             AND t.resource_id = $3::text
@@ -371,7 +385,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text <> '' AND $2::boolean AND NOT $1::boolean
             AND t.resource_id = $3::text
@@ -381,7 +395,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND NOT $2::boolean AND $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -390,7 +404,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND NOT $2::boolean AND NOT $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -399,7 +413,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND $2::boolean AND $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -408,7 +422,7 @@ WITH page AS (
     )
     UNION ALL
     (
-        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+        SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND $2::boolean AND NOT $1::boolean
             AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
@@ -525,14 +539,14 @@ WITH RECURSIVE ancestor AS (
     UNION ALL
     SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
-    CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version FROM recall.threads AS h WHERE h.id = a.source_thread_id OFFSET 0) AS t
+    CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version, h.agent_id FROM recall.threads AS h WHERE h.id = a.source_thread_id OFFSET 0) AS t
     WHERE cardinality(a.path) < $3::integer
         AND t.id <> ALL (a.path)
         AND ($2::text = '' OR t.resource_id = $2::text)
 )
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 FROM ancestor AS a
-CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version FROM recall.threads AS h WHERE h.id = a.id OFFSET 0) AS t
+CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version, h.agent_id FROM recall.threads AS h WHERE h.id = a.id OFFSET 0) AS t
 ORDER BY cardinality(a.path) DESC
 `
 
@@ -566,6 +580,7 @@ func (q *Queries) ThreadListCloneHistory(ctx context.Context, db DBTX, arg Threa
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.Version,
+			&i.AgentID,
 		); err != nil {
 			return nil, err
 		}
@@ -578,7 +593,7 @@ func (q *Queries) ThreadListCloneHistory(ctx context.Context, db DBTX, arg Threa
 }
 
 const threadListClones = `-- name: ThreadListClones :many
-SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 FROM recall.threads AS t
 WHERE t.source_thread_id = $1::text
     AND ($2::text = '' OR t.resource_id = $2::text)
@@ -612,6 +627,7 @@ func (q *Queries) ThreadListClones(ctx context.Context, db DBTX, arg ThreadListC
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.Version,
+			&i.AgentID,
 		); err != nil {
 			return nil, err
 		}
@@ -854,7 +870,7 @@ SET title = coalesce($1::text, t.title),
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = $3::text
     AND t.resource_id = $4::text
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 `
 
 type ThreadOverwriteParams struct {
@@ -886,6 +902,7 @@ func (q *Queries) ThreadOverwrite(ctx context.Context, db DBTX, arg ThreadOverwr
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.Version,
+		&i.AgentID,
 	)
 	return i, err
 }
@@ -936,7 +953,7 @@ SET resource_id = $1::text,
 WHERE t.id = $2::text
     AND ($3::text = '' OR t.resource_id = $3::text)
     AND (cardinality($4::bigint[]) = 0 OR t.version = ANY ($4::bigint[]))
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 `
 
 type ThreadTransferParams struct {
@@ -968,6 +985,7 @@ func (q *Queries) ThreadTransfer(ctx context.Context, db DBTX, arg ThreadTransfe
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.Version,
+		&i.AgentID,
 	)
 	return i, err
 }
@@ -986,7 +1004,7 @@ SET title = coalesce($1::text, t.title),
 WHERE t.id = $3::text
     AND ($4::text = '' OR t.resource_id = $4::text)
     AND (cardinality($5::bigint[]) = 0 OR t.version = ANY ($5::bigint[]))
-RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version
+RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 `
 
 type ThreadUpdateParams struct {
@@ -1021,6 +1039,7 @@ func (q *Queries) ThreadUpdate(ctx context.Context, db DBTX, arg ThreadUpdatePar
 		&i.CreatedAt,
 		&i.UpdatedAt,
 		&i.Version,
+		&i.AgentID,
 	)
 	return i, err
 }

@@ -99,7 +99,7 @@ SELECT
     coalesce(v.content, '')::text AS content,
     coalesce(v.created_at, 'epoch')::timestamptz AS updated_at
 FROM (SELECT $1::text AS thread_id) AS i
-LEFT JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version FROM recall.threads AS h WHERE h.id = i.thread_id OFFSET 0) AS t ON true
+LEFT JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version, h.agent_id FROM recall.threads AS h WHERE h.id = i.thread_id OFFSET 0) AS t ON true
 LEFT JOIN LATERAL (
     (
         SELECT m.id, m.resource_id, m.thread_id, m.version

@@ -100,7 +100,7 @@ func (m *Memory) copyEmbeddings(ctx context.Context, tx pgx.Tx, clone ClonedThre
 	for _, message := range clone.Messages {
 		params.Ids = append(params.Ids, message.ID)
 		copies = append(copies, written{
-			id: message.ID, resourceID: message.ResourceID, text: embeddedText(message.Role, message.Content),
+			id: message.ID, threadID: message.ThreadID, resourceID: message.ResourceID, text: embeddedText(message.Role, message.Content),
 		})
 	}
 	if err := m.queries.EmbeddingCopyMany(ctx, tx, params); err != nil {

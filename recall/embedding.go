@@ -16,6 +16,7 @@ import (
 // written is a message that a transaction has just written.
 type written struct {
 	id         string
+	threadID   string
 	resourceID string
 	text       string // what is embedded; empty for nothing
 	fresh      bool   // it was not there before
@@ -112,16 +113,16 @@ func (m *Memory) embedFor(ctx context.Context, tx pgx.Tx, model dbgen.EmbeddingL
 	return m.storeVectors(ctx, tx, all)
 }
 
-// embedJobs shares messages out among jobs, each of one resource.
+// embedJobs shares messages out among jobs, each of one thread.
 func embedJobs(messages []written) []jobs.Embed {
 	var all []jobs.Embed
-	open := make(map[string]int) // the job of a resource that has room
+	open := make(map[string]int) // the job of a thread that has room
 	for _, message := range messages {
-		i, ok := open[message.resourceID]
+		i, ok := open[message.threadID]
 		if !ok || len(all[i].MessageIDs) == jobs.EmbedBatch {
 			i = len(all)
-			open[message.resourceID] = i
-			all = append(all, jobs.Embed{ResourceID: message.resourceID})
+			open[message.threadID] = i
+			all = append(all, jobs.Embed{ResourceID: message.resourceID, ThreadID: message.threadID})
 		}
 		all[i].MessageIDs = append(all[i].MessageIDs, message.id)
 	}

@@ -66,7 +66,11 @@ type MessageUpdate struct {
 func (m *Memory) SaveMessages(
 	ctx context.Context, messages []NewMessage, createThreads bool, options ...SaveOption,
 ) ([]Message, error) {
-	if err := m.checkNewMessages(messages); err != nil {
+	var of saveOptions
+	for _, option := range options {
+		option(&of)
+	}
+	if err := m.checkNewMessages(messages, of); err != nil {
 		return nil, err
 	}
 	stored, fields, err := distinct(messages)
@@ -76,12 +80,12 @@ func (m *Memory) SaveMessages(
 	if len(stored) == 0 {
 		return stored, nil
 	}
-	titles, err := m.titlesOf(ctx, stored, options)
+	titles, err := m.titlesOf(ctx, stored, of)
 	if err != nil {
 		return nil, err
 	}
 	err = m.write(ctx, func(tx pgx.Tx) error {
-		if err := m.lockThreads(ctx, tx, stored, createThreads); err != nil {
+		if err := m.lockThreads(ctx, tx, stored, createThreads, of); err != nil {
 			return err
 		}
 		if err := m.storeMessages(ctx, tx, stored, fields); err != nil {
@@ -142,8 +146,9 @@ func idInAnotherThread(field string) *Error {
 
 // checkNewMessages checks owners first and with the reference's words, then each
 // field.
-func (m *Memory) checkNewMessages(messages []NewMessage) error {
+func (m *Memory) checkNewMessages(messages []NewMessage, of saveOptions) error {
 	c := m.check()
+	c.id("agentId", of.agentID)
 	if len(messages) > c.limits.Messages {
 		c.fail("messages", "has more than %d messages", c.limits.Messages)
 		return c.err()
@@ -208,12 +213,12 @@ func formatContent(content json.RawMessage) json.RawMessage {
 }
 
 // lockThreads locks the threads of messages and checks their owners.
-func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message, create bool) error {
+func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message, create bool, of saveOptions) error {
 	owners := make(map[string]string)
 	for _, message := range messages {
 		owners[message.ThreadID] = message.ResourceID
 	}
-	params := dbgen.ThreadCreateManyParams{}
+	params := dbgen.ThreadCreateManyParams{AgentID: of.agentID}
 	for id, owner := range owners {
 		params.Ids = append(params.Ids, id)
 		params.ResourceIds = append(params.ResourceIds, owner)
@@ -279,7 +284,7 @@ func (m *Memory) storeMessages(ctx context.Context, tx pgx.Tx, messages []Messag
 		messages[i].CreatedAt = row.CreatedAt.UTC()
 		if row.Changed {
 			changed = append(changed, written{
-				id: messages[i].ID, resourceID: messages[i].ResourceID,
+				id: messages[i].ID, threadID: messages[i].ThreadID, resourceID: messages[i].ResourceID,
 				text: embeddedText(messages[i].Role, messages[i].Content), fresh: row.Fresh,
 			})
 		}
@@ -333,7 +338,7 @@ func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, re
 			})
 			if updates[i].changesText() {
 				changed = append(changed, written{
-					id: row.ID, resourceID: row.ResourceID, text: embeddedText(row.Role, row.Content),
+					id: row.ID, threadID: row.ThreadID, resourceID: row.ResourceID, text: embeddedText(row.Role, row.Content),
 				})
 			}
 		}

@@ -35,6 +35,9 @@ type NewThread struct {
 	// nil keeps what is there.
 	Title    *string
 	Metadata json.RawMessage
+	// AgentID names the agent by whose configuration a new thread is kept; empty for
+	// none. A thread that exists already keeps its own.
+	AgentID string
 }
 
 // ThreadUpdate changes a thread; nil fields stay as they are.
@@ -91,6 +94,7 @@ func (m *Memory) CreateThread(ctx context.Context, in NewThread) (Thread, error)
 	c.id("threadId", in.ID)
 	c.requiredID("resourceId", in.ResourceID)
 	c.threadFields(in.Title, in.Metadata)
+	c.id("agentId", in.AgentID)
 	if err := c.err(); err != nil {
 		return Thread{}, err
 	}
@@ -100,7 +104,7 @@ func (m *Memory) CreateThread(ctx context.Context, in NewThread) (Thread, error)
 	var row dbgen.Thread
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
 		row, err = m.queries.ThreadCreate(ctx, tx, dbgen.ThreadCreateParams{
-			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
+			ID: in.ID, ResourceID: in.ResourceID, AgentID: in.AgentID, Title: in.Title, Metadata: in.Metadata,
 		})
 		if !isNoRows(err) {
 			return err
@@ -229,8 +233,8 @@ func tooLarge(field string) *Error {
 	return &Error{Code: CodeInvalid, Message: "Invalid request", Issues: []Issue{{Field: field, Message: "is too large when merged"}}}
 }
 
-// TransferThread gives a thread and its messages to another resource. Title and
-// creation time stay. resourceID, when not empty, must own the thread. Of versions,
+// TransferThread gives a thread, its messages and its jobs to another resource. Title
+// and creation time stay. resourceID, when not empty, must own the thread. Of versions,
 // where there are any, the thread must have one: CodeVersionMismatch else.
 func (m *Memory) TransferThread(ctx context.Context, id, resourceID, toResourceID string, versions ...int64) (Thread, error) {
 	c := m.check()
@@ -242,10 +246,22 @@ func (m *Memory) TransferThread(ctx context.Context, id, resourceID, toResourceI
 	}
 	var row dbgen.Thread
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
+		locked, err := m.queries.ThreadLockMany(ctx, tx, []string{id})
+		if err != nil {
+			return err
+		}
 		row, err = m.queries.ThreadTransfer(ctx, tx, dbgen.ThreadTransferParams{
 			ID: id, ResourceID: resourceID, ToResourceID: toResourceID, Versions: append([]int64{}, versions...),
 		})
-		return m.orMissing(ctx, tx, err, id, resourceID, versions...)
+		if err != nil {
+			return m.orMissing(ctx, tx, err, id, resourceID, versions...)
+		}
+		if len(locked) == 0 { // it was created after the lock looked for it
+			return errThreadVanished
+		}
+		return m.queries.JobTransfer(ctx, tx, dbgen.JobTransferParams{
+			ThreadID: id, ResourceID: locked[0].ResourceID, ToResourceID: toResourceID,
+		})
 	})
 	return thread(row), err
 }

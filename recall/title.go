@@ -30,8 +30,9 @@ type saveOptions struct{ agentID string }
 
 // ForAgent makes a save follow the configuration that is stored for an agent: a
 // thread without a title that a user speaks in gets one where the configuration and
-// [WithChat] say so, by a job of the save's transaction. An agent that is not stored
-// asks for nothing.
+// [WithChat] say so, by a job of the save's transaction, and the threads that the
+// save creates are kept as long as the agent keeps its own. An agent that is not
+// stored asks for nothing.
 func ForAgent(id string) SaveOption {
 	return func(o *saveOptions) { o.agentID = id }
 }
@@ -44,11 +45,7 @@ type titlesDue struct {
 
 // titlesOf gives the threads of a save that a user speaks in, where its agent wants
 // them to have titles.
-func (m *Memory) titlesOf(ctx context.Context, messages []Message, options []SaveOption) (titlesDue, error) {
-	var of saveOptions
-	for _, option := range options {
-		option(&of)
-	}
+func (m *Memory) titlesOf(ctx context.Context, messages []Message, of saveOptions) (titlesDue, error) {
 	if m.chat == nil || of.agentID == "" {
 		return titlesDue{}, nil
 	}

@@ -50,7 +50,8 @@ func readThreadOrder(q query) (field string, direction recall.Direction) {
 }
 
 func (a api) createThread(c echo.Context) error {
-	if err := a.readQuery(c).faults.err(); err != nil {
+	q := a.readQuery(c)
+	if err := q.faults.err(); err != nil {
 		return err
 	}
 	body, f, err := a.readBody(c)
@@ -63,6 +64,7 @@ func (a api) createThread(c echo.Context) error {
 		ResourceID: body.key("resourceId"),
 		Title:      body.textIfGiven("title"),
 		Metadata:   body.rawObject("metadata"),
+		AgentID:    q.text("agentId"),
 	}
 	if err := f.err(); err != nil {
 		return err

@@ -95,6 +95,19 @@ DELETE FROM recall.river_job AS j
 WHERE j.state IN ('available', 'cancelled', 'completed', 'discarded', 'pending', 'retryable', 'running', 'scheduled')
     AND j.queue = @queue::text;
 
+-- name: JobTransfer :exec
+-- Gives the jobs of a thread to its new owner, in the order of their ids.
+-- river_job_args_index.
+UPDATE recall.river_job AS j
+SET args = j.args || jsonb_build_object('resourceId', @to_resource_id::text)
+WHERE j.id = ANY (ARRAY(
+        SELECT o.id
+        FROM recall.river_job AS o
+        WHERE o.args @> jsonb_build_object('resourceId', @resource_id::text, 'threadId', @thread_id::text)
+        ORDER BY o.id
+        FOR UPDATE
+    ));
+
 -- name: JobCountGivenUp :one
 -- Counts those of given messages that have a dead job of a queue and no other one
 -- that is not done. CASE keeps the jobs of the queue that are not done from being

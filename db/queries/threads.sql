@@ -4,10 +4,11 @@
 -- The conflict names no constraint, so that both unique indexes of the table
 -- arbitrate. With one of them named, two creations at once could meet in the
 -- other: as an error, or as a deadlock on the insertion itself.
-INSERT INTO recall.threads AS t (id, resource_id, title, title_source, metadata, created_at, updated_at)
+INSERT INTO recall.threads AS t (id, resource_id, agent_id, title, title_source, metadata, created_at, updated_at)
 VALUES (
     @id::text,
     @resource_id::text,
+    nullif(@agent_id::text, ''),
     coalesce(sqlc.narg('title')::text, ''),
     CASE WHEN sqlc.narg('title')::text <> '' THEN 'user' ELSE 'none' END,
     sqlc.narg('metadata')::jsonb,
@@ -21,10 +22,11 @@ RETURNING t.*;
 -- Creates the threads of a save that do not exist; the others, whoever owns
 -- them, stay as they are. By id, so that two saves of the same threads cannot
 -- deadlock.
-INSERT INTO recall.threads (id, resource_id, created_at, updated_at)
+INSERT INTO recall.threads (id, resource_id, agent_id, created_at, updated_at)
 SELECT
     i.id,
     i.resource_id,
+    nullif(@agent_id::text, ''),
     date_trunc('milliseconds', statement_timestamp()),
     date_trunc('milliseconds', statement_timestamp())
 FROM ROWS FROM (unnest(@ids::text[]), unnest(@resource_ids::text[])) AS i (id, resource_id)
@@ -359,11 +361,15 @@ ORDER BY cardinality(a.path) DESC;
 -- Chosen are the messages with starts_at <= created_at < ends_at, among
 -- message_ids where has_message_ids, and of them the newest max_rows (NULL:
 -- all).
+--
+-- The source's lock lets writers go on, and keeps those who delete it, and all of
+-- its owner's, waiting: they are to find the clone.
 WITH source AS (
-    SELECT t.id, t.resource_id, t.title
+    SELECT t.id, t.resource_id, t.agent_id, t.title
     FROM recall.threads AS t
     WHERE t.id = @source_id::text
         AND (@source_resource_id::text = '' OR t.resource_id = @source_resource_id::text)
+    FOR KEY SHARE
 ),
 chosen AS MATERIALIZED (
     SELECT
@@ -401,11 +407,13 @@ chosen AS MATERIALIZED (
 ),
 clone AS (
     INSERT INTO recall.threads (
-        id, resource_id, title, title_source, metadata, message_count, last_seq, source_thread_id, created_at, updated_at
+        id, resource_id, agent_id, title, title_source, metadata, message_count, last_seq, source_thread_id,
+        created_at, updated_at
     )
     SELECT
         @id::text,
         coalesce(nullif(@resource_id::text, ''), s.resource_id),
+        s.agent_id,
         coalesce(sqlc.narg('title')::text, CASE WHEN s.title = '' THEN '' ELSE 'Clone of ' || s.title END),
         CASE WHEN sqlc.narg('title')::text IS NULL THEN 'none' ELSE 'user' END,
         coalesce(sqlc.narg('metadata')::jsonb, '{}') || jsonb_build_object(

@@ -43,9 +43,12 @@ const EmbedBatch = 32
 // worker decides that, since River counts the kills of the process as well.
 const attempts = 30_000
 
-// Embed is a job that gives messages of one resource their vectors.
+// Embed is a job that gives messages of one thread their vectors. Whose it is can
+// change while it waits, and the names of the members of all jobs that are
+// somebody's are these: the statements JobTransfer and JobDeleteByResource know them.
 type Embed struct {
 	ResourceID string   `json:"resourceId"`
+	ThreadID   string   `json:"threadId"`
 	MessageIDs []string `json:"messageIds"`
 	// Alone keeps the message out of requests with others, where it was in one that
 	// failed.
