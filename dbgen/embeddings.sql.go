@@ -25,6 +25,20 @@ func (q *Queries) EmbeddingCopyMany(ctx context.Context, db DBTX, arg EmbeddingC
 	return err
 }
 
+const embeddingDeleteByThreads = `-- name: EmbeddingDeleteByThreads :one
+SELECT coalesce(sum(recall.delete_embeddings(i, $1::text[])), 0)::bigint
+FROM recall.embedding_indexes AS i
+`
+
+// Removes the vectors of threads, which the caller has locked, from every index, and
+// counts them.
+func (q *Queries) EmbeddingDeleteByThreads(ctx context.Context, db DBTX, threadIds []string) (int64, error) {
+	row := db.QueryRow(ctx, embeddingDeleteByThreads, threadIds)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const embeddingForgetMany = `-- name: EmbeddingForgetMany :exec
 SELECT recall.forget_embeddings(i, $1::text[], $2::bytea[])
 FROM recall.embedding_indexes AS i

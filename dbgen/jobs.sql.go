@@ -101,6 +101,27 @@ func (q *Queries) JobDeleteByQueue(ctx context.Context, db DBTX, queue string) e
 	return err
 }
 
+const jobDeleteByResource = `-- name: JobDeleteByResource :execrows
+DELETE FROM recall.river_job AS j
+WHERE j.id = ANY (ARRAY(
+        SELECT o.id
+        FROM recall.river_job AS o
+        WHERE o.args @> jsonb_build_object('resourceId', $1::text)
+        ORDER BY o.id
+        FOR UPDATE
+    ))
+`
+
+// Removes the jobs of a resource, in whatever state. Whoever works on one finds
+// nothing left to do. river_job_args_index.
+func (q *Queries) JobDeleteByResource(ctx context.Context, db DBTX, resourceID string) (int64, error) {
+	result, err := db.Exec(ctx, jobDeleteByResource, resourceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const jobList = `-- name: JobList :many
 SELECT
     j.id,

@@ -33,6 +33,21 @@ func (q *Queries) MessageDeleteByThread(ctx context.Context, db DBTX, threadID s
 	return count, err
 }
 
+const messageDeleteByThreads = `-- name: MessageDeleteByThreads :execrows
+DELETE FROM recall.messages AS m
+WHERE m.thread_id = ANY ($1::text[])
+`
+
+// Removes all messages of threads, which the caller has locked and removes too: it
+// leaves message_count as it is.
+func (q *Queries) MessageDeleteByThreads(ctx context.Context, db DBTX, threadIds []string) (int64, error) {
+	result, err := db.Exec(ctx, messageDeleteByThreads, threadIds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const messageDeleteMany = `-- name: MessageDeleteMany :one
 WITH gone AS (
     DELETE FROM recall.messages AS m

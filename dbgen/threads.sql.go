@@ -193,6 +193,26 @@ func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParam
 	return items, nil
 }
 
+const threadCountClonesBeside = `-- name: ThreadCountClonesBeside :one
+SELECT count(*)
+FROM unnest($1::text[]) AS i (id)
+CROSS JOIN LATERAL (SELECT f.id FROM recall.threads AS f WHERE f.source_thread_id = i.id OFFSET 0) AS c
+WHERE c.id <> ALL ($2::text[])
+`
+
+type ThreadCountClonesBesideParams struct {
+	Ids       []string
+	LockedIds []string
+}
+
+// Counts the clones of given threads that are not among the locked ones.
+func (q *Queries) ThreadCountClonesBeside(ctx context.Context, db DBTX, arg ThreadCountClonesBesideParams) (int64, error) {
+	row := db.QueryRow(ctx, threadCountClonesBeside, arg.Ids, arg.LockedIds)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const threadCreate = `-- name: ThreadCreate :one
 INSERT INTO recall.threads AS t (id, resource_id, agent_id, title, title_source, metadata, created_at, updated_at)
 VALUES (
@@ -295,6 +315,44 @@ func (q *Queries) ThreadDelete(ctx context.Context, db DBTX, arg ThreadDeletePar
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const threadDeleteMany = `-- name: ThreadDeleteMany :execrows
+DELETE FROM recall.threads AS t
+WHERE t.id = ANY ($1::text[])
+`
+
+// Removes threads, which the caller has locked.
+func (q *Queries) ThreadDeleteMany(ctx context.Context, db DBTX, ids []string) (int64, error) {
+	result, err := db.Exec(ctx, threadDeleteMany, ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const threadForgetSources = `-- name: ThreadForgetSources :exec
+UPDATE recall.threads AS t
+SET source_thread_id = NULL,
+    metadata = CASE
+        WHEN jsonb_typeof(t.metadata -> 'clone') = 'object'
+            THEN t.metadata #- '{clone,sourceThreadId}' #- '{clone,lastMessageId}'
+        ELSE t.metadata
+    END
+WHERE t.id = ANY ($1::text[])
+    AND t.source_thread_id = ANY ($2::text[])
+`
+
+type ThreadForgetSourcesParams struct {
+	Ids             []string
+	SourceThreadIds []string
+}
+
+// Makes those of given threads, which the caller has locked, that are copies of
+// some forget it.
+func (q *Queries) ThreadForgetSources(ctx context.Context, db DBTX, arg ThreadForgetSourcesParams) error {
+	_, err := db.Exec(ctx, threadForgetSources, arg.Ids, arg.SourceThreadIds)
+	return err
 }
 
 const threadGet = `-- name: ThreadGet :one
@@ -850,6 +908,55 @@ func (q *Queries) ThreadLockManyOfMessages(ctx context.Context, db DBTX, message
 	var items []ThreadLockManyOfMessagesRow
 	for rows.Next() {
 		var i ThreadLockManyOfMessagesRow
+		if err := rows.Scan(&i.ID, &i.ResourceID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const threadLockManyOfResource = `-- name: ThreadLockManyOfResource :many
+WITH own AS MATERIALIZED (
+    SELECT o.id
+    FROM recall.threads AS o
+    WHERE o.resource_id = $1::text
+)
+SELECT t.id, t.resource_id
+FROM recall.threads AS t
+WHERE t.id = ANY (ARRAY(
+        SELECT o.id
+        FROM own AS o
+        UNION
+        SELECT c.id
+        FROM own AS o
+        CROSS JOIN LATERAL (SELECT f.id FROM recall.threads AS f WHERE f.source_thread_id = o.id OFFSET 0) AS c
+    ))
+ORDER BY t.id
+FOR UPDATE
+`
+
+type ThreadLockManyOfResourceRow struct {
+	ID         string
+	ResourceID string
+}
+
+// Locks the threads of a resource that is erased, and the clones of them that others
+// own, in the same order. Nobody may look at them meanwhile as if they stayed, so
+// the lock is that of a deletion at once. threads_resource_created_at_idx,
+// threads_source_thread_id_idx.
+func (q *Queries) ThreadLockManyOfResource(ctx context.Context, db DBTX, resourceID string) ([]ThreadLockManyOfResourceRow, error) {
+	rows, err := db.Query(ctx, threadLockManyOfResource, resourceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ThreadLockManyOfResourceRow
+	for rows.Next() {
+		var i ThreadLockManyOfResourceRow
 		if err := rows.Scan(&i.ID, &i.ResourceID); err != nil {
 			return nil, err
 		}

@@ -109,11 +109,15 @@ func isUnreachable(err error) bool {
 // deleted before it could be locked.
 var errThreadVanished = &Error{Code: CodeUnavailable, Message: "The thread is being deleted over and over"}
 
+// errClonedMeanwhile ends a transaction that is to lock a thread with all its clones,
+// of which one was made while it waited for the thread.
+var errClonedMeanwhile = &Error{Code: CodeUnavailable, Message: "The threads are being cloned over and over"}
+
 // isRetryable says that the transaction was undone to let another finish, so that
 // the same one may succeed now.
 func isRetryable(err error) bool {
 	var pgErr *pgconn.PgError
-	return errors.Is(err, errThreadVanished) || errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
+	return errors.Is(err, errThreadVanished) || errors.Is(err, errClonedMeanwhile) || errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
 		pgErr.Code == stateDeadlockDetected ||
 		// An embedding index was dropped after the statement had read of it.
 		pgErr.Code == stateUndefinedTable && strings.Contains(pgErr.Message, "recall.embeddings_") ||

@@ -29,6 +29,14 @@ func appendText(b []byte, text string) []byte {
 
 func appendTime(b []byte, t time.Time) []byte { return t.UTC().AppendFormat(b, timeLayout) }
 
+// appendTimeOrNull appends null for no time.
+func appendTimeOrNull(b []byte, t *time.Time) []byte {
+	if t == nil {
+		return append(b, "null"...)
+	}
+	return appendTime(b, *t)
+}
+
 // appendTextOrNull appends null for an empty text.
 func appendTextOrNull(b []byte, text string) []byte {
 	if text == "" {

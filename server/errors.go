@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -81,7 +82,7 @@ func textOf(err *recall.Error, c echo.Context) string {
 	switch {
 	case err.Code != recall.CodeInvalid || len(err.Issues) == 0:
 		return err.Message
-	case err.Issues[0].Field == threadIDParam && c.Param(threadIDParam) != "":
+	case slices.Contains(c.ParamNames(), err.Issues[0].Field):
 		return invalidPath
 	case err.Issues[0].Field == agentIDParam && c.QueryParam(agentIDParam) != "":
 		return invalidQuery

@@ -11,7 +11,7 @@ const messagesPerPage = 40
 
 // listMessages is a recall where an agent is named, and else the plain listing.
 func (a api) listMessages(c echo.Context) error {
-	id, err := threadID(c)
+	id, err := pathID(c, threadIDParam)
 	if err != nil {
 		return err
 	}

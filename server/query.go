@@ -20,15 +20,15 @@ const (
 	agentIDParam  = "agentId"
 )
 
-// threadID gives the thread's id from the path.
-func threadID(c echo.Context) (string, error) {
+// pathID gives an id from the path.
+func pathID(c echo.Context, name string) (string, error) {
 	f := faults{text: invalidPath}
-	id, err := url.PathUnescape(c.Param(threadIDParam))
+	id, err := url.PathUnescape(c.Param(name))
 	switch {
 	case err != nil || !utf8.ValidString(id):
-		f.add(threadIDParam, "not valid UTF-8")
+		f.add(name, "not valid UTF-8")
 	case strings.ContainsRune(id, 0):
-		f.addUnstorable(threadIDParam, "contains a NUL character")
+		f.addUnstorable(name, "contains a NUL character")
 	case id == "":
 		return "", echo.ErrNotFound
 	}
@@ -149,7 +149,7 @@ func (a api) owner(c echo.Context) (string, error) {
 
 // threadAndOwner reads the thread of the path and the owner it must have.
 func (a api) threadAndOwner(c echo.Context) (thread, owner string, err error) {
-	if thread, err = threadID(c); err != nil {
+	if thread, err = pathID(c, threadIDParam); err != nil {
 		return "", "", err
 	}
 	owner, err = a.owner(c)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,12 +28,15 @@ func small() server.Config {
 	return config
 }
 
-// eachRoute calls visit with every route of the API and its path for a thread's
-// id, which must be escaped.
+// idInPath finds the ids in the paths of routes.
+var idInPath = regexp.MustCompile(`:(threadId|resourceId)\b`)
+
+// eachRoute calls visit with every route of the API and its path for an id, which
+// must be escaped.
 func eachRoute(e *echo.Echo, id string, visit func(method, path string)) {
 	for _, route := range e.Routes() {
 		if strings.HasPrefix(route.Path, "/api/") {
-			visit(route.Method, strings.Replace(route.Path, ":threadId", id, 1))
+			visit(route.Method, idInPath.ReplaceAllLiteralString(route.Path, id))
 		}
 	}
 }
@@ -160,34 +164,36 @@ func TestEveryRouteRefusesABadQuery(t *testing.T) {
 	})
 }
 
-func TestEveryRouteRefusesABadThreadID(t *testing.T) {
+func TestEveryRouteRefusesABadIDInItsPath(t *testing.T) {
 	t.Parallel()
 	e := detached(small())
 	for id, status := range map[string]int{"%ff": 400, "%C3%28": 400, "a%00b": 422} {
-		eachRoute(e, id, func(method, path string) {
-			if !strings.Contains(path, id) {
-				return
+		for _, route := range e.Routes() {
+			param := idInPath.FindStringSubmatch(route.Path)
+			if param == nil {
+				continue
 			}
-			got := send(t, e, request(method, path, "{}"))
-			if p := got.problem(t); got.status != status || !slices.Equal(p.fields(), []string{"threadId"}) {
-				t.Errorf("%s %s: %d %s, want %d naming threadId", method, path, got.status, got.body, status)
+			got := send(t, e, request(route.Method, idInPath.ReplaceAllLiteralString(route.Path, id), "{}"))
+			if p := got.problem(t); got.status != status || !slices.Equal(p.fields(), []string{param[1]}) {
+				t.Errorf("%s %s for %s: %d %s, want %d naming it", route.Method, route.Path, id, got.status, got.body, status)
 			}
-		})
+		}
 	}
 }
 
-func TestEveryRouteBoundsAThreadID(t *testing.T) {
+func TestEveryRouteBoundsTheIDInItsPath(t *testing.T) {
 	t.Parallel()
 	e := detached(small())
 	for _, route := range e.Routes() {
-		if !strings.Contains(route.Path, ":threadId") {
+		param := idInPath.FindStringSubmatch(route.Path)
+		if param == nil {
 			continue
 		}
-		target := strings.Replace(route.Path, ":threadId", strings.Repeat("x", 513), 1)
+		target := idInPath.ReplaceAllLiteralString(route.Path, strings.Repeat("x", 513))
 		got := send(t, e, request(route.Method, target, validBodies[route.Method+" "+route.Path]))
 		p := got.problem(t)
-		if got.status != 400 || p.Error != "Invalid path parameters" || !slices.Equal(p.fields(), []string{"threadId"}) {
-			t.Errorf("%s %s: %d %s, want 400 naming threadId", route.Method, route.Path, got.status, got.body)
+		if got.status != 400 || p.Error != "Invalid path parameters" || !slices.Equal(p.fields(), []string{param[1]}) {
+			t.Errorf("%s %s: %d %s, want 400 naming it", route.Method, route.Path, got.status, got.body)
 		}
 	}
 }

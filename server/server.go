@@ -112,6 +112,9 @@ func (a api) register(e *echo.Echo) {
 	memory.GET("/config", a.getConfig)
 	memory.PUT("/config", a.putConfig)
 
+	memory.GET("/resources/:resourceId", a.getResource)
+	memory.DELETE("/resources/:resourceId", a.eraseResource)
+
 	memory.GET("/jobs", a.listJobs)
 	memory.POST("/jobs/retry", a.once(api.retryJobs))
 }

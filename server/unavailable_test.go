@@ -57,7 +57,7 @@ func TestWithoutADatabaseEveryRouteIsA503(t *testing.T) {
 		if takesBody(route.Method) && body == "" {
 			t.Errorf("%s %s: give it a body in validBodies", route.Method, route.Path)
 		}
-		target := strings.Replace(route.Path, ":threadId", "t", 1) + validQueries[route.Method+" "+route.Path]
+		target := idInPath.ReplaceAllLiteralString(route.Path, "t") + validQueries[route.Method+" "+route.Path]
 		got := send(t, e, request(route.Method, target, body))
 		_ = got.problem(t)
 		if got.status != http.StatusServiceUnavailable || got.header.Get(echo.HeaderRetryAfter) != "1" {

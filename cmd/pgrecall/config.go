@@ -146,6 +146,11 @@ type forceSettings struct {
 	Force bool `name:"force" env:"PGRECALL_FORCE" help:"Do it although something speaks against it."`
 }
 
+// confirmSettings say that nobody need be asked.
+type confirmSettings struct {
+	Yes bool `name:"yes" env:"PGRECALL_YES" help:"Do not ask."`
+}
+
 // limitSettings bound what serve takes.
 type limitSettings struct {
 	MaxBodyBytes          number `name:"max-body-bytes" env:"PGRECALL_MAX_BODY_BYTES" default:"${body_bytes}" help:"Bytes of a request's body, as sent and as inflated."`

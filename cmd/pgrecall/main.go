@@ -26,15 +26,18 @@ type commands struct {
 	Doctor  doctorCommand  `cmd:"" help:"Look for what keeps a database from being fit for use."`
 	Index   indexCommand   `cmd:"" help:"Create, fill and change embedding indexes."`
 	Agent   agentCommand   `cmd:"" help:"Look at and change the stored configurations of agents."`
+	Erase   eraseCommand   `cmd:"" help:"Erase all that is held of a resource, and give a receipt."`
 	Jobs    jobsCommand    `cmd:"" help:"Look at what is done after requests, and try it again."`
 	Bench   benchCommand   `cmd:"" help:"Measure each operation over HTTP beside its bare SQL, in a database made and dropped for it."`
 	Eval    evalCommand    `cmd:"" help:"Measure how well questions find the messages that answer them, in a database made and dropped for it."`
 	Version versionCommand `cmd:"" help:"Print the program's version."`
 }
 
-// terminal is where a command writes: results to out, all else to log.
+// terminal is where a command writes: results to out, all else to log. It reads
+// answers from in.
 type terminal struct {
 	out, log io.Writer
+	in       io.Reader
 }
 
 func main() {
@@ -42,7 +45,7 @@ func main() {
 	// After the first signal the next one has its default effect: it ends the
 	// process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], terminal{out: os.Stdout, log: os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], terminal{out: os.Stdout, log: os.Stderr, in: os.Stdin}))
 }
 
 // run runs one command and gives the exit code.

@@ -54,3 +54,9 @@ WHERE i.id = (
     ORDER BY o.is_ours DESC, u.state = 'live' DESC, u.live_at DESC
     LIMIT 1
 );
+
+-- name: EmbeddingDeleteByThreads :one
+-- Removes the vectors of threads, which the caller has locked, from every index, and
+-- counts them.
+SELECT coalesce(sum(recall.delete_embeddings(i, @thread_ids::text[])), 0)::bigint
+FROM recall.embedding_indexes AS i;

@@ -108,6 +108,18 @@ WHERE j.id = ANY (ARRAY(
         FOR UPDATE
     ));
 
+-- name: JobDeleteByResource :execrows
+-- Removes the jobs of a resource, in whatever state. Whoever works on one finds
+-- nothing left to do. river_job_args_index.
+DELETE FROM recall.river_job AS j
+WHERE j.id = ANY (ARRAY(
+        SELECT o.id
+        FROM recall.river_job AS o
+        WHERE o.args @> jsonb_build_object('resourceId', @resource_id::text)
+        ORDER BY o.id
+        FOR UPDATE
+    ));
+
 -- name: JobCountGivenUp :one
 -- Counts those of given messages that have a dead job of a queue and no other one
 -- that is not done. CASE keeps the jobs of the queue that are not done from being

@@ -171,3 +171,9 @@ emptied AS (
     WHERE t.id = @thread_id::text
 )
 SELECT count(*) FROM gone;
+
+-- name: MessageDeleteByThreads :execrows
+-- Removes all messages of threads, which the caller has locked and removes too: it
+-- leaves message_count as it is.
+DELETE FROM recall.messages AS m
+WHERE m.thread_id = ANY (@thread_ids::text[]);

@@ -85,6 +85,54 @@ WHERE t.id = ANY (ARRAY(
 ORDER BY t.id
 FOR NO KEY UPDATE;
 
+-- name: ThreadLockManyOfResource :many
+-- Locks the threads of a resource that is erased, and the clones of them that others
+-- own, in the same order. Nobody may look at them meanwhile as if they stayed, so
+-- the lock is that of a deletion at once. threads_resource_created_at_idx,
+-- threads_source_thread_id_idx.
+WITH own AS MATERIALIZED (
+    SELECT o.id
+    FROM recall.threads AS o
+    WHERE o.resource_id = @resource_id::text
+)
+SELECT t.id, t.resource_id
+FROM recall.threads AS t
+WHERE t.id = ANY (ARRAY(
+        SELECT o.id
+        FROM own AS o
+        UNION
+        SELECT c.id
+        FROM own AS o
+        CROSS JOIN LATERAL (SELECT f.id FROM recall.threads AS f WHERE f.source_thread_id = o.id OFFSET 0) AS c
+    ))
+ORDER BY t.id
+FOR UPDATE;
+
+-- name: ThreadCountClonesBeside :one
+-- Counts the clones of given threads that are not among the locked ones.
+SELECT count(*)
+FROM unnest(@ids::text[]) AS i (id)
+CROSS JOIN LATERAL (SELECT f.id FROM recall.threads AS f WHERE f.source_thread_id = i.id OFFSET 0) AS c
+WHERE c.id <> ALL (@locked_ids::text[]);
+
+-- name: ThreadForgetSources :exec
+-- Makes those of given threads, which the caller has locked, that are copies of
+-- some forget it.
+UPDATE recall.threads AS t
+SET source_thread_id = NULL,
+    metadata = CASE
+        WHEN jsonb_typeof(t.metadata -> 'clone') = 'object'
+            THEN t.metadata #- '{clone,sourceThreadId}' #- '{clone,lastMessageId}'
+        ELSE t.metadata
+    END
+WHERE t.id = ANY (@ids::text[])
+    AND t.source_thread_id = ANY (@source_thread_ids::text[]);
+
+-- name: ThreadDeleteMany :execrows
+-- Removes threads, which the caller has locked.
+DELETE FROM recall.threads AS t
+WHERE t.id = ANY (@ids::text[]);
+
 -- name: ThreadUpdate :one
 -- Sets the title and merges metadata key by key, where given; a null removes
 -- its key. No row: no such thread of this owner (any owner where empty), with one

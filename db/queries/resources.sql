@@ -1,0 +1,29 @@
+-- name: ResourceHeld :many
+-- What is held of a resource, a row a table.
+SELECT h.table_name::text AS table_name, h.held::bigint AS held
+FROM recall.held(@resource_id::text) AS h;
+
+-- name: ResourceActivity :one
+-- When a resource was first and last heard of; any time where it has no threads.
+-- By the ends of threads_resource_created_at_idx, threads_resource_updated_at_idx
+-- and messages_resource_order_idx.
+SELECT
+    coalesce(least(
+        (SELECT min(t.created_at) FROM recall.threads AS t WHERE t.resource_id = @resource_id::text),
+        (SELECT min(m.created_at) FROM recall.messages AS m WHERE m.resource_id = @resource_id::text)
+    ), 'epoch')::timestamptz AS first_at,
+    coalesce(greatest(
+        (SELECT max(t.updated_at) FROM recall.threads AS t WHERE t.resource_id = @resource_id::text),
+        (SELECT max(m.created_at) FROM recall.messages AS m WHERE m.resource_id = @resource_id::text)
+    ), 'epoch')::timestamptz AS last_at;
+
+-- name: ResourceDelete :one
+-- Removes what is kept of a resource beside its threads, counts it, and says when.
+WITH gone AS (
+    DELETE FROM recall.resources AS r
+    WHERE r.id = @id::text
+    RETURNING r.id
+)
+SELECT
+    (SELECT count(*) FROM gone)::bigint AS deleted,
+    date_trunc('milliseconds', statement_timestamp())::timestamptz AS deleted_at;

@@ -1,0 +1,189 @@
+package recall
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgrecall/pgrecall/dbgen"
+)
+
+// Counts says how much there is of a resource, by kind.
+type Counts struct {
+	Threads  int64
+	Messages int64
+	// Vectors counts the entries of all embedding indexes: one for each chunk of a
+	// message.
+	Vectors int64
+	// WorkingMemory counts the texts that are kept up to date, Versions the forms that
+	// they had.
+	WorkingMemory int64
+	Versions      int64
+	// Jobs counts those that wait, are under way or dead, and those that are done, for
+	// as long as River keeps them.
+	Jobs int64
+	// IdempotencyKeys counts the answers that are kept for requests sent again.
+	IdempotencyKeys int64
+}
+
+// of gives the count that the rows of a table go into.
+func (c *Counts) of(table string) *int64 {
+	switch {
+	case table == "threads":
+		return &c.Threads
+	case table == "messages":
+		return &c.Messages
+	case strings.HasPrefix(table, "embeddings_"):
+		return &c.Vectors
+	case table == "resources":
+		return &c.WorkingMemory
+	case table == "river_job":
+		return &c.Jobs
+	default:
+		return nil
+	}
+}
+
+// Holdings is what is held of a resource.
+type Holdings struct {
+	ResourceID string
+	Counts     Counts
+	// FirstActivityAt and LastActivityAt are the times of the first and the last
+	// message, or change of a thread; nil where there are no threads.
+	FirstActivityAt, LastActivityAt *time.Time
+}
+
+// Receipt says what an erasure has removed.
+type Receipt struct {
+	ResourceID string
+	ErasedAt   time.Time
+	Counts     Counts
+}
+
+// Resource counts what is held of a resource, in every table. CodeNotFound when
+// nothing is: then nothing tells that it ever was.
+func (m *Memory) Resource(ctx context.Context, id string) (Holdings, error) {
+	if err := m.checkResourceID(id); err != nil {
+		return Holdings{}, err
+	}
+	holdings := Holdings{ResourceID: id}
+	err := m.read(ctx, func(tx pgx.Tx) error {
+		rows, err := m.queries.ResourceHeld(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		held := false
+		for _, row := range rows {
+			held = held || row.Held > 0
+			if count := holdings.Counts.of(row.TableName); count != nil {
+				*count += row.Held
+			}
+		}
+		switch {
+		case !held:
+			return errorf(CodeNotFound, "Resource not found")
+		case holdings.Counts.Threads == 0:
+			return nil
+		}
+		activity, err := m.queries.ResourceActivity(ctx, tx, id)
+		first, last := activity.FirstAt.UTC(), activity.LastAt.UTC()
+		holdings.FirstActivityAt, holdings.LastActivityAt = &first, &last
+		return err
+	})
+	return holdings, err
+}
+
+func (m *Memory) checkResourceID(id string) error {
+	c := m.check()
+	c.requiredID("resourceId", id)
+	return c.err()
+}
+
+// EraseResource removes all that is held of a resource in one transaction, and says
+// how much that was: nothing, when nothing is. Clones of its threads that others own
+// stay, and forget what they are copies of.
+//
+// What others write at the same time is erased as a whole, or comes after it as a
+// whole, in a thread that is new. Jobs under way find nothing left to do.
+func (m *Memory) EraseResource(ctx context.Context, id string) (Receipt, error) {
+	if err := m.checkResourceID(id); err != nil {
+		return Receipt{}, err
+	}
+	var receipt Receipt
+	err := m.write(ctx, func(tx pgx.Tx) error {
+		receipt = Receipt{ResourceID: id}
+		threads, err := m.lockResource(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		for _, kind := range m.erasedKinds(&receipt, threads) {
+			if *kind.count, err = kind.erase(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	return receipt, nil
+}
+
+// lockResource locks the threads of a resource, in the order of writers, makes the
+// clones of them that others own forget them, and gives their ids. From here on
+// nobody adds to them, or copies from them.
+func (m *Memory) lockResource(ctx context.Context, tx pgx.Tx, id string) (threads []string, err error) {
+	locked, err := m.queries.ThreadLockManyOfResource(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	threads, all := []string{}, []string{}
+	for _, thread := range locked {
+		all = append(all, thread.ID)
+		if thread.ResourceID == id { // still: it may have been transferred before the lock
+			threads = append(threads, thread.ID)
+		}
+	}
+	beside, err := m.queries.ThreadCountClonesBeside(ctx, tx, dbgen.ThreadCountClonesBesideParams{Ids: threads, LockedIds: all})
+	switch {
+	case err != nil:
+		return nil, err
+	case beside > 0: // locked now, it would be out of order
+		return nil, errClonedMeanwhile
+	}
+	return threads, m.queries.ThreadForgetSources(ctx, tx, dbgen.ThreadForgetSourcesParams{Ids: all, SourceThreadIds: threads})
+}
+
+// erasedKind is one kind of what an erasure removes.
+type erasedKind struct {
+	count *int64
+	erase func(context.Context, pgx.Tx) (int64, error)
+}
+
+// erasedKinds gives all kinds, in an order in which no foreign key removes what is
+// to be counted. A test looks into every table for what this leaves.
+func (m *Memory) erasedKinds(receipt *Receipt, threads []string) []erasedKind {
+	counts := &receipt.Counts
+	return []erasedKind{
+		{&counts.Vectors, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			return m.queries.EmbeddingDeleteByThreads(ctx, tx, threads)
+		}},
+		{&counts.Messages, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			return m.queries.MessageDeleteByThreads(ctx, tx, threads)
+		}},
+		{&counts.Threads, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			return m.queries.ThreadDeleteMany(ctx, tx, threads)
+		}},
+		{&counts.WorkingMemory, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			row, err := m.queries.ResourceDelete(ctx, tx, receipt.ResourceID)
+			receipt.ErasedAt = row.DeletedAt.UTC()
+			return row.Deleted, err
+		}},
+		// Last, since workers wait for their rows.
+		{&counts.Jobs, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			return m.queries.JobDeleteByResource(ctx, tx, receipt.ResourceID)
+		}},
+	}
+}
