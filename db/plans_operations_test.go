@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,7 @@ func operationsOn(t *testing.T, url string) []operation {
 	var all []operation
 	for _, list := range [][]operation{
 		pages(t, memory), filters(t, memory), includes(t, memory), threadLists(), writes(), workingMemories(), clones(t, memory), keyed(),
+		erasures(memory), retentions(memory),
 	} {
 		all = append(all, list...)
 	}
@@ -383,7 +385,8 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 		doing("transfer", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.TransferThread(ctx, clone, "", "another")
 			return err
-		}, storing("ThreadTransfer", 1, byThreadID)),
+		}, lookUps("ThreadLockMany", 1, byThreadID), storing("ThreadTransfer", 1, byThreadID),
+			lookUps("JobTransfer", 1, "river_job_args_index")),
 		doing("list clones", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.Clones(ctx, small, "")
 			return err
@@ -441,5 +444,79 @@ func keyed() []operation {
 		doing("forget keys", func(ctx context.Context, m *recall.Memory) error {
 			return m.ForgetKeys(ctx)
 		}, lookUps("IdempotencyKeyDeleteExpired", 1, "idempotency_keys_created_at_idx")),
+	}
+}
+
+// onThree calls do once others' threads, three with a batch each, are in, of a
+// resource and an agent of their own.
+func onThree(memory *recall.Memory, owner, agent string, do func(context.Context, *recall.Memory) error) func(context.Context, *recall.Memory) error {
+	return func(ctx context.Context, m *recall.Memory) error {
+		for _, id := range []string{"one", "two", "three"} {
+			messages := newMessages(owner+id, owner+id)
+			for i := range messages {
+				messages[i].ResourceID, messages[i].CreatedAt = owner, time.Now().Add(-10*24*time.Hour)
+			}
+			if _, err := memory.SaveMessages(ctx, messages, true, recall.ForAgent(agent)); err != nil {
+				return err
+			}
+		}
+		return do(ctx, m)
+	}
+}
+
+// ofResourceOnly serves look-ups of the threads of a resource.
+const ofResourceOnly = ofResource + "|threads_id_resource_id_key"
+
+func erasures(memory *recall.Memory) []operation {
+	const owner = "erased"
+	three := 3 * batchSize
+	return []operation{
+		doing("what is held", onThree(memory, owner, "", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.Resource(ctx, owner)
+			return err
+		}), ofVectors("ResourceHeld", three), cost{
+			statement: "ResourceActivity", indexes: []string{"threads_resource_created_at_idx", "threads_resource_updated_at_idx", "messages_resource_order_idx"},
+			rows: 4, blocks: 8 * lookUp,
+		}),
+		doing("erase a resource", onThree(memory, owner, "", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.EraseResource(ctx, owner)
+			return err
+		}),
+			lookUps("ThreadLockManyOfResource", 3, ofResourceOnly, "threads_source_thread_id_idx", byThreadID),
+			lookUps("ThreadCountClonesBeside", 3, "threads_source_thread_id_idx"),
+			lookUps("ThreadForgetSources", 3),
+			ofVectors("EmbeddingDeleteByThreads", three),
+			lookUps("MessageDeleteByThreads", three, wholeThread),
+			lookUps("ThreadDeleteMany", 3, byThreadID),
+			lookUps("ResourceDelete", 1, "resources_pkey"),
+			lookUps("JobDeleteByResource", 1, "river_job_args_index"),
+		),
+	}
+}
+
+func retentions(memory *recall.Memory) []operation {
+	const agent = "agent"
+	retaining := func(name, retention string, costs ...cost) operation {
+		return doing(name, onThree(memory, "retained", agent, func(ctx context.Context, m *recall.Memory) error {
+			if err := memory.SaveAgent(ctx, agent, []byte(`{"retention":`+retention+`}`)); err != nil {
+				return err
+			}
+			if err := m.Retain(ctx); err != nil {
+				return err
+			}
+			if _, err := memory.EraseResource(ctx, "retained"); err != nil {
+				return err
+			}
+			return memory.DeleteAgent(ctx, agent)
+		}), append([]cost{lookUps("AgentList", 1)}, costs...)...)
+	}
+	three := 3 * batchSize
+	list := lookUps("MessageListExpired", three, "threads_agent_updated_at_idx", wholeThread)
+	return []operation{
+		retaining("expire messages", `{"messages":{"maxAge":"9d"}}`, list,
+			lookUps("ThreadLockMany", 3, byThreadID),
+			lookUps("MessageDeleteExpired", three, "messages_pkey", byThreadID), list),
+		retaining("expire messages that are too new", `{"messages":{"maxAge":"11d"}}`, list),
+		retaining("expire threads that are in use", `{"threads":{"maxAge":"1d"}}`, lookUps("ThreadListExpired", 3, "threads_agent_updated_at_idx")),
 	}
 }

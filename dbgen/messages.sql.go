@@ -48,6 +48,40 @@ func (q *Queries) MessageDeleteByThreads(ctx context.Context, db DBTX, threadIds
 	return result.RowsAffected(), nil
 }
 
+const messageDeleteExpired = `-- name: MessageDeleteExpired :one
+WITH gone AS (
+    DELETE FROM recall.messages AS m
+    WHERE m.id = ANY ($1::text[])
+        AND m.thread_id || '' = ANY ($2::text[]) -- still; || '' keeps its index out
+        AND m.created_at < statement_timestamp() - make_interval(secs => $3::float8)
+    RETURNING m.thread_id
+),
+shrunk AS (
+    UPDATE recall.threads AS t
+    SET message_count = t.message_count - g.n
+    FROM (SELECT gone.thread_id, count(*) AS n FROM gone GROUP BY gone.thread_id) AS g
+    WHERE t.id = g.thread_id
+        AND t.id = ANY ($2::text[]) -- bounds what is read, whatever the join
+)
+SELECT count(*) FROM gone
+`
+
+type MessageDeleteExpiredParams struct {
+	Ids           []string
+	ThreadIds     []string
+	MaxAgeSeconds float64
+}
+
+// Removes those of given messages that are as old, and counts them. Their threads,
+// all of which are given and which the caller has locked, do not count as updated:
+// they are to expire in their turn.
+func (q *Queries) MessageDeleteExpired(ctx context.Context, db DBTX, arg MessageDeleteExpiredParams) (int64, error) {
+	row := db.QueryRow(ctx, messageDeleteExpired, arg.Ids, arg.ThreadIds, arg.MaxAgeSeconds)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const messageDeleteMany = `-- name: MessageDeleteMany :one
 WITH gone AS (
     DELETE FROM recall.messages AS m
@@ -102,6 +136,70 @@ func (q *Queries) MessageListContents(ctx context.Context, db DBTX, ids []string
 	for rows.Next() {
 		var i MessageListContentsRow
 		if err := rows.Scan(&i.ID, &i.Role, &i.Content); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const messageListExpired = `-- name: MessageListExpired :many
+SELECT m.id, t.id AS thread_id, t.updated_at
+FROM (
+    SELECT h.id, h.updated_at
+    FROM recall.threads AS h
+    WHERE h.agent_id = $1::text
+        AND (h.updated_at, h.id) >= ($2::timestamptz, $3::text)
+    ORDER BY h.updated_at, h.id
+) AS t
+CROSS JOIN LATERAL (
+    SELECT f.id
+    FROM recall.messages AS f
+    WHERE f.thread_id = t.id
+        AND f.created_at < statement_timestamp() - make_interval(secs => $4::float8)
+    ORDER BY f.created_at, f.seq
+    LIMIT $5::bigint
+) AS m
+ORDER BY t.updated_at, t.id
+LIMIT $5::bigint
+`
+
+type MessageListExpiredParams struct {
+	AgentID       string
+	FromUpdatedAt time.Time
+	FromThreadID  string
+	MaxAgeSeconds float64
+	MaxRows       int64
+}
+
+type MessageListExpiredRow struct {
+	ID        string
+	ThreadID  string
+	UpdatedAt time.Time
+}
+
+// The next messages of an agent that are older than a time, in the order of their
+// threads by last update, from a thread on. threads_agent_updated_at_idx,
+// messages_thread_order_idx.
+func (q *Queries) MessageListExpired(ctx context.Context, db DBTX, arg MessageListExpiredParams) ([]MessageListExpiredRow, error) {
+	rows, err := db.Query(ctx, messageListExpired,
+		arg.AgentID,
+		arg.FromUpdatedAt,
+		arg.FromThreadID,
+		arg.MaxAgeSeconds,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MessageListExpiredRow
+	for rows.Next() {
+		var i MessageListExpiredRow
+		if err := rows.Scan(&i.ID, &i.ThreadID, &i.UpdatedAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -317,6 +317,35 @@ func (q *Queries) ThreadDelete(ctx context.Context, db DBTX, arg ThreadDeletePar
 	return result.RowsAffected(), nil
 }
 
+const threadDeleteExpired = `-- name: ThreadDeleteExpired :execrows
+DELETE FROM recall.threads AS t
+WHERE t.id = ANY (ARRAY(
+        SELECT e.id
+        FROM recall.threads AS e
+        WHERE e.id = ANY ($1::text[])
+            AND e.agent_id = $2::text
+            AND e.updated_at < statement_timestamp() - make_interval(secs => $3::float8)
+        ORDER BY e.id
+        FOR UPDATE
+    ))
+`
+
+type ThreadDeleteExpiredParams struct {
+	Ids           []string
+	AgentID       string
+	MaxAgeSeconds float64
+}
+
+// Removes those of given threads that are still as old, in the order in which
+// writers lock them.
+func (q *Queries) ThreadDeleteExpired(ctx context.Context, db DBTX, arg ThreadDeleteExpiredParams) (int64, error) {
+	result, err := db.Exec(ctx, threadDeleteExpired, arg.Ids, arg.AgentID, arg.MaxAgeSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const threadDeleteMany = `-- name: ThreadDeleteMany :execrows
 DELETE FROM recall.threads AS t
 WHERE t.id = ANY ($1::text[])
@@ -338,7 +367,8 @@ SET source_thread_id = NULL,
         WHEN jsonb_typeof(t.metadata -> 'clone') = 'object'
             THEN t.metadata #- '{clone,sourceThreadId}' #- '{clone,lastMessageId}'
         ELSE t.metadata
-    END
+    END,
+    version = t.version + 1
 WHERE t.id = ANY ($1::text[])
     AND t.source_thread_id = ANY ($2::text[])
 `
@@ -687,6 +717,48 @@ func (q *Queries) ThreadListClones(ctx context.Context, db DBTX, arg ThreadListC
 			&i.Version,
 			&i.AgentID,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const threadListExpired = `-- name: ThreadListExpired :many
+SELECT t.id, t.message_count
+FROM recall.threads AS t
+WHERE t.agent_id = $1::text
+    AND t.updated_at < statement_timestamp() - make_interval(secs => $2::float8)
+ORDER BY t.updated_at, t.id
+LIMIT $3::bigint
+`
+
+type ThreadListExpiredParams struct {
+	AgentID       string
+	MaxAgeSeconds float64
+	MaxRows       int64
+}
+
+type ThreadListExpiredRow struct {
+	ID           string
+	MessageCount int64
+}
+
+// The threads of an agent that were last updated longer ago than a time, the oldest
+// first, with how much each holds. threads_agent_updated_at_idx.
+func (q *Queries) ThreadListExpired(ctx context.Context, db DBTX, arg ThreadListExpiredParams) ([]ThreadListExpiredRow, error) {
+	rows, err := db.Query(ctx, threadListExpired, arg.AgentID, arg.MaxAgeSeconds, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ThreadListExpiredRow
+	for rows.Next() {
+		var i ThreadListExpiredRow
+		if err := rows.Scan(&i.ID, &i.MessageCount); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -1,12 +1,15 @@
 package server_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pgrecall/pgrecall/recall"
 )
 
 // counted gives counts as answers have them, for those that are not zero.
@@ -90,4 +93,29 @@ func escaped(id string) string {
 		fmt.Fprintf(&path, "%%%02X", id[i])
 	}
 	return path.String()
+}
+
+func TestAThreadBelongsToTheAgentOfTheCallThatCreatesIt(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, quiet())
+	const message = `{"id":"%s","threadId":"%[1]s","resourceId":"sam","role":"user","content":"Hello"}`
+	must(t, r.Server, http.MethodPost, "/api/memory/threads?agentId=agent", `{"threadId":"created","resourceId":"sam"}`)
+	must(t, r.Server, http.MethodPost, "/api/memory/threads", `{"threadId":"of no agent","resourceId":"sam"}`)
+	must(t, r.Server, http.MethodPost, "/api/memory/save-messages?agentId=agent", `{"createThread":true,"messages":[`+fmt.Sprintf(message, "saved")+`]}`)
+	must(t, r.Server, http.MethodPost, "/api/memory/threads/saved/clone", `{"newThreadId":"cloned"}`)
+	for _, name := range []string{"semantic-recall", "message-history"} {
+		must(t, r.Server, http.MethodPost, processors+name+"/output",
+			`{"agentId":"agent","threadId":"`+name+`","resourceId":"sam","messages":[`+fmt.Sprintf(message, name)+`]}`)
+	}
+	must(t, r.Server, http.MethodPut, ofAgent, `{"config":{"retention":{"threads":{"maxAge":"1h"}}}}`)
+	if _, err := r.pool.Exec(t.Context(), `UPDATE recall.threads SET updated_at = updated_at - interval '61 minutes'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := recall.New(r.pool, recall.DefaultLimits()).Retain(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	left := must(t, r.Server, http.MethodGet, "/api/memory/threads", "")["threads"].([]any)
+	if len(left) != 1 || left[0].(map[string]any)["id"] != "of no agent" {
+		t.Errorf("left: %v", left)
+	}
 }

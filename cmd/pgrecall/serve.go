@@ -153,6 +153,7 @@ func tasks(memory *recall.Memory) []jobs.Task {
 			return memory.Promote(ctx, "", func(string, int, int) {})
 		}},
 		{Name: "forget_keys", Every: taskEvery, Do: memory.ForgetKeys},
+		{Name: "retain", Every: taskEvery, Do: memory.Retain},
 	}
 }
 

@@ -177,3 +177,46 @@ SELECT count(*) FROM gone;
 -- leaves message_count as it is.
 DELETE FROM recall.messages AS m
 WHERE m.thread_id = ANY (@thread_ids::text[]);
+
+-- name: MessageListExpired :many
+-- The next messages of an agent that are older than a time, in the order of their
+-- threads by last update, from a thread on. threads_agent_updated_at_idx,
+-- messages_thread_order_idx.
+SELECT m.id, t.id AS thread_id, t.updated_at
+FROM (
+    SELECT h.id, h.updated_at
+    FROM recall.threads AS h
+    WHERE h.agent_id = @agent_id::text
+        AND (h.updated_at, h.id) >= (@from_updated_at::timestamptz, @from_thread_id::text)
+    ORDER BY h.updated_at, h.id
+) AS t
+CROSS JOIN LATERAL (
+    SELECT f.id
+    FROM recall.messages AS f
+    WHERE f.thread_id = t.id
+        AND f.created_at < statement_timestamp() - make_interval(secs => @max_age_seconds::float8)
+    ORDER BY f.created_at, f.seq
+    LIMIT @max_rows::bigint
+) AS m
+ORDER BY t.updated_at, t.id
+LIMIT @max_rows::bigint;
+
+-- name: MessageDeleteExpired :one
+-- Removes those of given messages that are as old, and counts them. Their threads,
+-- all of which are given and which the caller has locked, do not count as updated:
+-- they are to expire in their turn.
+WITH gone AS (
+    DELETE FROM recall.messages AS m
+    WHERE m.id = ANY (@ids::text[])
+        AND m.thread_id || '' = ANY (@thread_ids::text[]) -- still; || '' keeps its index out
+        AND m.created_at < statement_timestamp() - make_interval(secs => @max_age_seconds::float8)
+    RETURNING m.thread_id
+),
+shrunk AS (
+    UPDATE recall.threads AS t
+    SET message_count = t.message_count - g.n
+    FROM (SELECT gone.thread_id, count(*) AS n FROM gone GROUP BY gone.thread_id) AS g
+    WHERE t.id = g.thread_id
+        AND t.id = ANY (@thread_ids::text[]) -- bounds what is read, whatever the join
+)
+SELECT count(*) FROM gone;

@@ -124,7 +124,8 @@ SET source_thread_id = NULL,
         WHEN jsonb_typeof(t.metadata -> 'clone') = 'object'
             THEN t.metadata #- '{clone,sourceThreadId}' #- '{clone,lastMessageId}'
         ELSE t.metadata
-    END
+    END,
+    version = t.version + 1
 WHERE t.id = ANY (@ids::text[])
     AND t.source_thread_id = ANY (@source_thread_ids::text[]);
 
@@ -132,6 +133,30 @@ WHERE t.id = ANY (@ids::text[])
 -- Removes threads, which the caller has locked.
 DELETE FROM recall.threads AS t
 WHERE t.id = ANY (@ids::text[]);
+
+-- name: ThreadListExpired :many
+-- The threads of an agent that were last updated longer ago than a time, the oldest
+-- first, with how much each holds. threads_agent_updated_at_idx.
+SELECT t.id, t.message_count
+FROM recall.threads AS t
+WHERE t.agent_id = @agent_id::text
+    AND t.updated_at < statement_timestamp() - make_interval(secs => @max_age_seconds::float8)
+ORDER BY t.updated_at, t.id
+LIMIT @max_rows::bigint;
+
+-- name: ThreadDeleteExpired :execrows
+-- Removes those of given threads that are still as old, in the order in which
+-- writers lock them.
+DELETE FROM recall.threads AS t
+WHERE t.id = ANY (ARRAY(
+        SELECT e.id
+        FROM recall.threads AS e
+        WHERE e.id = ANY (@ids::text[])
+            AND e.agent_id = @agent_id::text
+            AND e.updated_at < statement_timestamp() - make_interval(secs => @max_age_seconds::float8)
+        ORDER BY e.id
+        FOR UPDATE
+    ));
 
 -- name: ThreadUpdate :one
 -- Sets the title and merges metadata key by key, where given; a null removes
