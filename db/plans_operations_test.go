@@ -432,7 +432,12 @@ func keyed() []operation {
 		doing("a first answer under a key", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.Once(ctx, keyOf(rand.Text()), answering)
 			return err
-		}, storing("IdempotencyKeyClaim", 1), storing("IdempotencyKeySettle", 1, byKey)),
+		}, storing("IdempotencyKeyClaim", 1), storing("IdempotencyKeySettle", 1, byKey, byThreadID)),
+		doing("a first answer of a read under a key", func(ctx context.Context, m *recall.Memory) error {
+			_, err := m.OnceRead(ctx, keyOf(rand.Text()), answering)
+			return err
+		}, get, lookUps("ErasureCount", 1), storing("IdempotencyKeyClaim", 1), lookUps("ErasureCountHold", 1),
+			storing("IdempotencyKeySettle", 1, byKey, byThreadID)),
 		doing("a replay", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.Once(ctx, keyOf("key-5000"), nil)
 			return err
@@ -468,7 +473,7 @@ func onThree(memory *recall.Memory, owner, agent string, do func(context.Context
 const ofResourceOnly = ofResource + "|threads_id_resource_id_key"
 
 func erasures(memory *recall.Memory) []operation {
-	const owner = "erased"
+	const owner, ofKeys = "erased", "idempotency_keys_resource_ids_idx"
 	three := 3 * batchSize
 	return []operation{
 		doing("what is held", onThree(memory, owner, "", func(ctx context.Context, m *recall.Memory) error {
@@ -482,14 +487,20 @@ func erasures(memory *recall.Memory) []operation {
 			_, err := m.EraseResource(ctx, owner)
 			return err
 		}),
+			lookUps("IdempotencyKeyLockManyOfResource", 1, ofKeys),
 			lookUps("ThreadLockManyOfResource", 3, ofResourceOnly, "threads_source_thread_id_idx", byThreadID),
 			lookUps("ThreadCountClonesBeside", 3, "threads_source_thread_id_idx"),
 			lookUps("ThreadForgetSources", 3),
+			lookUps("WorkingMemoryLockManyOfResource", 1, byOwner),
+			lookUps("WorkingMemoryVersionDeleteMany", 1, byVersion),
+			lookUps("WorkingMemoryDeleteMany", 1, byMemoryID),
 			ofVectors("EmbeddingDeleteByThreads", three),
 			lookUps("MessageDeleteByThreads", three, wholeThread),
-			lookUps("ThreadDeleteMany", 3, byThreadID),
 			lookUps("ResourceDelete", 1, "resources_pkey"),
-			lookUps("JobDeleteByResource", 1, "river_job_args_index"),
+			lookUps("ThreadDeleteMany", 3, byThreadID),
+			lookUps("ErasureCountUp", 1),
+			lookUps("IdempotencyKeyDeleteByResource", 1, ofKeys),
+			lookUps("JobDeleteByResource", 1, "river_job_args_index", byThreadID),
 		),
 	}
 }

@@ -75,6 +75,8 @@ var violations = map[string]string{
 	"idempotency_keys_pkey":         insertKey + `('k', '', 200, '{}', now())`,
 	"idempotency_keys_status_check": insertKey + `('k2', '', 404, '{}', now())`,
 	"idempotency_keys_answer_check": insertKey + `('k2', '', 200, NULL, now())`,
+
+	"erasures_pkey": `INSERT INTO recall.erasures (id, count) VALUES (1, 0)`,
 }
 
 func TestEveryConstraintIsNamedAfterItsTableAndColumns(t *testing.T) {

@@ -39,6 +39,21 @@ func (q *Queries) IdempotencyKeyClaim(ctx context.Context, db DBTX, arg Idempote
 	return result.RowsAffected(), nil
 }
 
+const idempotencyKeyDeleteByResource = `-- name: IdempotencyKeyDeleteByResource :execrows
+DELETE FROM recall.idempotency_keys AS k
+WHERE k.resource_ids @> ARRAY[$1::text]
+`
+
+// Removes the keys under which there may be data of a resource.
+// idempotency_keys_resource_ids_idx.
+func (q *Queries) IdempotencyKeyDeleteByResource(ctx context.Context, db DBTX, resourceID string) (int64, error) {
+	result, err := db.Exec(ctx, idempotencyKeyDeleteByResource, resourceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const idempotencyKeyDeleteExpired = `-- name: IdempotencyKeyDeleteExpired :execrows
 DELETE FROM recall.idempotency_keys AS k
 WHERE k.key = ANY (ARRAY(
@@ -102,13 +117,37 @@ func (q *Queries) IdempotencyKeyGet(ctx context.Context, db DBTX, arg Idempotenc
 	return i, err
 }
 
+const idempotencyKeyLockManyOfResource = `-- name: IdempotencyKeyLockManyOfResource :exec
+SELECT k.key
+FROM recall.idempotency_keys AS k
+WHERE k.resource_ids @> ARRAY[$1::text]
+ORDER BY k.key
+FOR UPDATE
+`
+
+// Locks the keys under which there may be data of a resource, in the order of the
+// keys. Who takes one that has expired locks it before any thread, and so must who
+// removes it. idempotency_keys_resource_ids_idx.
+func (q *Queries) IdempotencyKeyLockManyOfResource(ctx context.Context, db DBTX, resourceID string) error {
+	_, err := db.Exec(ctx, idempotencyKeyLockManyOfResource, resourceID)
+	return err
+}
+
 const idempotencyKeySettle = `-- name: IdempotencyKeySettle :exec
 UPDATE recall.idempotency_keys AS k
 SET status = $1::smallint,
     answer = $2::bytea,
     etag = $3::text,
-    resource_ids = $4::text[]
-WHERE k.key = $5::text
+    resource_ids = ARRAY(
+        SELECT i.id
+        FROM unnest($4::text[]) AS i (id)
+        UNION
+        SELECT t.resource_id
+        FROM recall.threads AS t
+        WHERE t.id = ANY ($5::text[])
+        ORDER BY 1
+    )
+WHERE k.key = $6::text
 `
 
 type IdempotencyKeySettleParams struct {
@@ -116,16 +155,19 @@ type IdempotencyKeySettleParams struct {
 	Answer      []byte
 	Etag        string
 	ResourceIds []string
+	ThreadIds   []string
 	Key         string
 }
 
-// Notes the answer under a key that this transaction has taken.
+// Notes the answer under a key that this transaction has taken. Whose data it may
+// hold are the given resources and the owners of the given threads.
 func (q *Queries) IdempotencyKeySettle(ctx context.Context, db DBTX, arg IdempotencyKeySettleParams) error {
 	_, err := db.Exec(ctx, idempotencyKeySettle,
 		arg.Status,
 		arg.Answer,
 		arg.Etag,
 		arg.ResourceIds,
+		arg.ThreadIds,
 		arg.Key,
 	)
 	return err

@@ -107,13 +107,15 @@ WHERE j.id = ANY (ARRAY(
         SELECT o.id
         FROM recall.river_job AS o
         WHERE o.args @> jsonb_build_object('resourceId', $1::text)
+            AND (SELECT t.id FROM recall.threads AS t WHERE t.id = o.args ->> 'threadId') IS NULL
         ORDER BY o.id
         FOR UPDATE
     ))
 `
 
-// Removes the jobs of a resource, in whatever state. Whoever works on one finds
-// nothing left to do. river_job_args_index.
+// Removes the jobs of a resource, in whatever state, but for those of threads that
+// are there: such a thread has come since the caller locked those that it removed.
+// Whoever works on one finds nothing left to do. river_job_args_index, threads_pkey.
 func (q *Queries) JobDeleteByResource(ctx context.Context, db DBTX, resourceID string) (int64, error) {
 	result, err := db.Exec(ctx, jobDeleteByResource, resourceID)
 	if err != nil {

@@ -10,6 +10,50 @@ import (
 	"time"
 )
 
+const erasureCount = `-- name: ErasureCount :one
+SELECT e.count
+FROM recall.erasures AS e
+WHERE e.id = 1
+`
+
+// How many erasures there were.
+func (q *Queries) ErasureCount(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, erasureCount)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const erasureCountHold = `-- name: ErasureCountHold :one
+SELECT e.count
+FROM recall.erasures AS e
+WHERE e.id = 1
+FOR SHARE
+`
+
+// The same, and none ends until the transaction does.
+func (q *Queries) ErasureCountHold(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, erasureCountHold)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const erasureCountUp = `-- name: ErasureCountUp :one
+UPDATE recall.erasures AS e
+SET count = e.count + 1
+WHERE e.id = 1
+RETURNING date_trunc('milliseconds', statement_timestamp())::timestamptz AS erased_at
+`
+
+// Counts an erasure, and says when it was.
+func (q *Queries) ErasureCountUp(ctx context.Context, db DBTX) (time.Time, error) {
+	row := db.QueryRow(ctx, erasureCountUp)
+	var erased_at time.Time
+	err := row.Scan(&erased_at)
+	return erased_at, err
+}
+
 const resourceActivity = `-- name: ResourceActivity :one
 SELECT
     coalesce(least(
@@ -37,28 +81,15 @@ func (q *Queries) ResourceActivity(ctx context.Context, db DBTX, resourceID stri
 	return i, err
 }
 
-const resourceDelete = `-- name: ResourceDelete :one
-WITH gone AS (
-    DELETE FROM recall.resources AS r
-    WHERE r.id = $1::text
-    RETURNING r.id
-)
-SELECT
-    (SELECT count(*) FROM gone)::bigint AS deleted,
-    date_trunc('milliseconds', statement_timestamp())::timestamptz AS deleted_at
+const resourceDelete = `-- name: ResourceDelete :exec
+DELETE FROM recall.resources AS r
+WHERE r.id = $1::text
 `
 
-type ResourceDeleteRow struct {
-	Deleted   int64
-	DeletedAt time.Time
-}
-
-// Removes what is kept of a resource beside its threads, counts it, and says when.
-func (q *Queries) ResourceDelete(ctx context.Context, db DBTX, id string) (ResourceDeleteRow, error) {
-	row := db.QueryRow(ctx, resourceDelete, id)
-	var i ResourceDeleteRow
-	err := row.Scan(&i.Deleted, &i.DeletedAt)
-	return i, err
+// Removes what is kept of a resource beside its threads and its working memory.
+func (q *Queries) ResourceDelete(ctx context.Context, db DBTX, id string) error {
+	_, err := db.Exec(ctx, resourceDelete, id)
+	return err
 }
 
 const resourceHeld = `-- name: ResourceHeld :many

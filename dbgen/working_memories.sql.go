@@ -91,6 +91,20 @@ func (q *Queries) WorkingMemoryCopy(ctx context.Context, db DBTX, arg WorkingMem
 	return err
 }
 
+const workingMemoryDeleteMany = `-- name: WorkingMemoryDeleteMany :execrows
+DELETE FROM recall.working_memories AS w
+WHERE w.id = ANY ($1::text[])
+`
+
+// Removes working memories, which the caller has locked.
+func (q *Queries) WorkingMemoryDeleteMany(ctx context.Context, db DBTX, ids []string) (int64, error) {
+	result, err := db.Exec(ctx, workingMemoryDeleteMany, ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const workingMemoryGet = `-- name: WorkingMemoryGet :one
 SELECT
     coalesce(t.resource_id, '')::text AS owner_id,
@@ -187,6 +201,43 @@ func (q *Queries) WorkingMemoryLock(ctx context.Context, db DBTX, arg WorkingMem
 	return i, err
 }
 
+const workingMemoryLockManyOfResource = `-- name: WorkingMemoryLockManyOfResource :many
+SELECT w.id
+FROM recall.working_memories AS w
+WHERE w.resource_id = $1::text
+    AND (w.thread_id IS NULL OR w.thread_id = ANY ($2::text[]))
+ORDER BY w.id
+FOR UPDATE
+`
+
+type WorkingMemoryLockManyOfResourceParams struct {
+	ResourceID string
+	ThreadIds  []string
+}
+
+// Locks the working memories of a resource that is erased and of given threads of
+// its, which the caller has locked. Versions come and go under these locks only.
+// working_memories_resource_id_thread_id_key.
+func (q *Queries) WorkingMemoryLockManyOfResource(ctx context.Context, db DBTX, arg WorkingMemoryLockManyOfResourceParams) ([]string, error) {
+	rows, err := db.Query(ctx, workingMemoryLockManyOfResource, arg.ResourceID, arg.ThreadIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const workingMemoryVersionAdd = `-- name: WorkingMemoryVersionAdd :one
 WITH memory AS (
     UPDATE recall.working_memories AS w
@@ -223,6 +274,20 @@ func (q *Queries) WorkingMemoryVersionAdd(ctx context.Context, db DBTX, arg Work
 	var i WorkingMemoryVersionAddRow
 	err := row.Scan(&i.Version, &i.CreatedAt)
 	return i, err
+}
+
+const workingMemoryVersionDeleteMany = `-- name: WorkingMemoryVersionDeleteMany :execrows
+DELETE FROM recall.working_memory_versions AS v
+WHERE v.working_memory_id = ANY ($1::text[])
+`
+
+// Removes the versions of working memories, which the caller has locked.
+func (q *Queries) WorkingMemoryVersionDeleteMany(ctx context.Context, db DBTX, workingMemoryIds []string) (int64, error) {
+	result, err := db.Exec(ctx, workingMemoryVersionDeleteMany, workingMemoryIds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const workingMemoryVersionGet = `-- name: WorkingMemoryVersionGet :one

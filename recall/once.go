@@ -25,6 +25,9 @@ type Key struct {
 	// sent to. Input is the JSON that goes with it.
 	Target string
 	Input  []byte
+	// ThreadID is the thread that Target names; empty for none. The answer may hold
+	// data of its owner.
+	ThreadID string
 }
 
 // hash tells requests apart. No target has a line break in it.
@@ -96,17 +99,35 @@ func (m *Memory) onceAt(ctx context.Context, level pgx.TxIsoLevel, key Key, do f
 
 // OnceRead is [Memory.Once] for what writes nothing. It holds no connection while do
 // runs, so do may wait for others. Of several at once each runs, and all are
-// answered as the first to end is.
+// answered as the first to end is. An answer is not kept if a resource was erased
+// since do began, which may have read of it.
 func (m *Memory) OnceRead(ctx context.Context, key Key, do func(*Memory) (Answer, error)) (Answer, error) {
 	answer, err := m.answered(ctx, m.db, key, keyLifetime)
 	if !isNoRows(err) {
 		return answer, databaseError(err)
 	}
+	erasures, err := m.queries.ErasureCount(ctx, m.db)
+	if err != nil {
+		return Answer{}, databaseError(err)
+	}
 	if answer, err = do(m); err != nil {
 		return Answer{}, err
 	}
-	return m.Once(ctx, key, func(*Memory) (Answer, error) { return answer, nil })
+	kept, err := m.Once(ctx, key, func(within *Memory) (Answer, error) {
+		now, err := m.queries.ErasureCountHold(ctx, within.db)
+		if err == nil && now != erasures {
+			err = errErasedMeanwhile
+		}
+		return answer, err
+	})
+	if errors.Is(err, errErasedMeanwhile) {
+		return answer, nil
+	}
+	return kept, err
 }
+
+// errErasedMeanwhile keeps an answer from being kept that was read before an erasure.
+var errErasedMeanwhile = errors.New("a resource was erased meanwhile")
 
 // answered gives the answer under a key that was used within a time.
 func (m *Memory) answered(ctx context.Context, db dbgen.DBTX, key Key, within time.Duration) (Answer, error) {
@@ -124,42 +145,46 @@ func (m *Memory) answered(ctx context.Context, db dbgen.DBTX, key Key, within ti
 
 // settle notes the answer to a request under its key.
 func (m *Memory) settle(ctx context.Context, tx pgx.Tx, key Key, answer Answer) error {
+	resources, threads := m.namedIn(key.Input, answer.Body)
 	return m.queries.IdempotencyKeySettle(ctx, tx, dbgen.IdempotencyKeySettleParams{
 		Key: key.Name, Status: int16(answer.Status), Etag: answer.ETag, Answer: answer.Body,
-		ResourceIds: m.resourcesOf(key.Input, answer.Body),
+		ResourceIds: resources, ThreadIds: append(threads, key.ThreadID),
 	})
 }
 
-// resourcesOf gives whose data texts of JSON may hold, each once. What is too long
-// for an id is none, and for the index of the table it would be too long too.
-func (m *Memory) resourcesOf(texts ...[]byte) []string {
-	ids := []string{}
+// namedIn gives the resources and the threads that texts of JSON name, each once:
+// whose data they may hold. What is too long for an id is none, and for the index of
+// the table it would be too long too.
+func (m *Memory) namedIn(texts ...[]byte) (resources, threads []string) {
+	named := map[string][]string{"resourceId": {}, "threadId": {}}
 	for _, text := range texts {
-		ids = appendResources(ids, jsontext.NewDecoder(bytes.NewReader(text)))
+		appendNamed(named, jsontext.NewDecoder(bytes.NewReader(text)))
 	}
-	slices.Sort(ids)
-	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return len(id) > m.limits.IDBytes })
+	for name, ids := range named {
+		slices.Sort(ids)
+		named[name] = slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return len(id) > m.limits.IDBytes })
+	}
+	return named["resourceId"], named["threadId"]
 }
 
-// appendResources appends all texts that are called resourceId, but for those in
-// contents and metadata, which are the caller's own.
-func appendResources(ids []string, decoder *jsontext.Decoder) []string {
+// appendNamed appends to the lists of named all texts that are called so, but for
+// those in contents and metadata, which are the caller's own.
+func appendNamed(named map[string][]string, decoder *jsontext.Decoder) {
 	for {
 		token, err := decoder.ReadToken()
 		if err != nil {
-			return ids
+			return
 		}
 		if kind, read := decoder.StackIndex(decoder.StackDepth()); kind != '{' || read%2 == 0 {
 			continue // not the name of a member
 		}
-		switch token.String() {
-		case "content", "metadata":
+		name := token.String()
+		switch ids, wanted := named[name]; {
+		case name == "content" || name == "metadata":
 			_ = decoder.SkipValue() // the next read fails as well
-		case "resourceId":
-			if decoder.PeekKind() == '"' {
-				if token, err = decoder.ReadToken(); err == nil {
-					ids = append(ids, token.String())
-				}
+		case wanted && decoder.PeekKind() == '"':
+			if token, err = decoder.ReadToken(); err == nil {
+				named[name] = append(ids, token.String())
 			}
 		}
 	}

@@ -334,10 +334,15 @@ func TestAKeyNotesWhoseDataItsAnswerMayHold(t *testing.T) {
 	m := newMemory(t)
 	input := `{"resourceId":"ana","messages":[{"resourceId":"bob","content":{"resourceId":"content","a":[{"resourceId":"content"}]}},
 		{"metadata":{"resourceId":"metadata"},"resourceId":"cl\u0061ra"},{"resourceId":7},{"resourceId":["dora"]}],"a":"resourceId","b":"no"}`
-	output := `{"thread":{"metadata":{},"resourceId":"emil"},"messages":[{"resourceId":"ana"}]}`
-	_, err := m.Once(ctx, key("k", input), func(*recall.Memory) (recall.Answer, error) {
+	output := `{"thread":{"metadata":{},"resourceId":"emil"},"messages":[{"resourceId":"ana","threadId":"of fritz"}],"content":{"threadId":"of hans"}}`
+	for _, owner := range []string{"fritz", "greta", "hans"} {
+		m.create(t, recall.NewThread{ID: "of " + owner, ResourceID: owner})
+	}
+	request := key("k", input)
+	request.ThreadID = "of greta"
+	_, err := m.Once(ctx, request, func(*recall.Memory) (recall.Answer, error) {
 		return recall.Answer{Status: 200, Body: []byte(output)}, nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{"ana", "bob", "clara", "emil"}, column[string](t, m, `SELECT unnest(resource_ids) FROM recall.idempotency_keys`))
+	require.Equal(t, []string{"ana", "bob", "clara", "emil", "fritz", "greta"}, column[string](t, m, `SELECT unnest(resource_ids) FROM recall.idempotency_keys`))
 }

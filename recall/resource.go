@@ -37,10 +37,14 @@ func (c *Counts) of(table string) *int64 {
 		return &c.Messages
 	case strings.HasPrefix(table, "embeddings_"):
 		return &c.Vectors
-	case table == "resources":
+	case table == "working_memories":
 		return &c.WorkingMemory
+	case table == "working_memory_versions":
+		return &c.Versions
 	case table == "river_job":
 		return &c.Jobs
+	case table == "idempotency_keys":
+		return &c.IdempotencyKeys
 	default:
 		return nil
 	}
@@ -114,11 +118,11 @@ func (m *Memory) EraseResource(ctx context.Context, id string) (Receipt, error) 
 	var receipt Receipt
 	err := m.write(ctx, func(tx pgx.Tx) error {
 		receipt = Receipt{ResourceID: id}
-		threads, err := m.lockResource(ctx, tx, id)
+		locked, err := m.lockResource(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		for _, kind := range m.erasedKinds(&receipt, threads) {
+		for _, kind := range m.erasedKinds(&receipt, locked) {
 			if *kind.count, err = kind.erase(ctx, tx); err != nil {
 				return err
 			}
@@ -131,10 +135,28 @@ func (m *Memory) EraseResource(ctx context.Context, id string) (Receipt, error) 
 	return receipt, nil
 }
 
-// lockResource locks the threads of a resource, in the order of writers, makes the
-// clones of them that others own forget them, and gives their ids. From here on
-// nobody adds to them, or copies from them.
-func (m *Memory) lockResource(ctx context.Context, tx pgx.Tx, id string) (threads []string, err error) {
+// lockedResource names what is locked of a resource.
+type lockedResource struct{ threads, workingMemories []string }
+
+// lockResource locks what is there of a resource, in the order of writers: keys, the
+// threads, their working memories and the resource's. From here on nobody adds to
+// the threads, or copies from them.
+func (m *Memory) lockResource(ctx context.Context, tx pgx.Tx, id string) (locked lockedResource, err error) {
+	if err := m.queries.IdempotencyKeyLockManyOfResource(ctx, tx, id); err != nil {
+		return locked, err
+	}
+	if locked.threads, err = m.lockThreadsOfResource(ctx, tx, id); err != nil {
+		return locked, err
+	}
+	locked.workingMemories, err = m.queries.WorkingMemoryLockManyOfResource(ctx, tx, dbgen.WorkingMemoryLockManyOfResourceParams{
+		ResourceID: id, ThreadIds: locked.threads,
+	})
+	return locked, err
+}
+
+// lockThreadsOfResource locks the threads of a resource, makes the clones of them
+// that others own forget them, and gives their ids.
+func (m *Memory) lockThreadsOfResource(ctx context.Context, tx pgx.Tx, id string) (threads []string, err error) {
 	locked, err := m.queries.ThreadLockManyOfResource(ctx, tx, id)
 	if err != nil {
 		return nil, err
@@ -164,22 +186,36 @@ type erasedKind struct {
 
 // erasedKinds gives all kinds, in an order in which no foreign key removes what is
 // to be counted. A test looks into every table for what this leaves.
-func (m *Memory) erasedKinds(receipt *Receipt, threads []string) []erasedKind {
+func (m *Memory) erasedKinds(receipt *Receipt, locked lockedResource) []erasedKind {
 	counts := &receipt.Counts
 	return []erasedKind{
-		{&counts.Vectors, func(ctx context.Context, tx pgx.Tx) (int64, error) {
-			return m.queries.EmbeddingDeleteByThreads(ctx, tx, threads)
-		}},
-		{&counts.Messages, func(ctx context.Context, tx pgx.Tx) (int64, error) {
-			return m.queries.MessageDeleteByThreads(ctx, tx, threads)
-		}},
-		{&counts.Threads, func(ctx context.Context, tx pgx.Tx) (int64, error) {
-			return m.queries.ThreadDeleteMany(ctx, tx, threads)
+		{&counts.Versions, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			return m.queries.WorkingMemoryVersionDeleteMany(ctx, tx, locked.workingMemories)
 		}},
 		{&counts.WorkingMemory, func(ctx context.Context, tx pgx.Tx) (int64, error) {
-			row, err := m.queries.ResourceDelete(ctx, tx, receipt.ResourceID)
-			receipt.ErasedAt = row.DeletedAt.UTC()
-			return row.Deleted, err
+			return m.queries.WorkingMemoryDeleteMany(ctx, tx, locked.workingMemories)
+		}},
+		{&counts.Vectors, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			return m.queries.EmbeddingDeleteByThreads(ctx, tx, locked.threads)
+		}},
+		{&counts.Messages, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			return m.queries.MessageDeleteByThreads(ctx, tx, locked.threads)
+		}},
+		{&counts.Threads, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			if err := m.queries.ResourceDelete(ctx, tx, receipt.ResourceID); err != nil {
+				return 0, err
+			}
+			return m.queries.ThreadDeleteMany(ctx, tx, locked.threads)
+		}},
+		// Counted before, and not long before the end: who keeps the answer to a read
+		// waits from here on, and does not keep it then.
+		{&counts.IdempotencyKeys, func(ctx context.Context, tx pgx.Tx) (int64, error) {
+			erasedAt, err := m.queries.ErasureCountUp(ctx, tx)
+			if err != nil {
+				return 0, err
+			}
+			receipt.ErasedAt = erasedAt.UTC()
+			return m.queries.IdempotencyKeyDeleteByResource(ctx, tx, receipt.ResourceID)
 		}},
 		// Last, since workers wait for their rows.
 		{&counts.Jobs, func(ctx context.Context, tx pgx.Tx) (int64, error) {

@@ -95,7 +95,8 @@ func (r remotely) workUntilSettled(t *testing.T) {
 }
 
 // A user with everything that a user can have: vectors in two indexes, jobs that are
-// done, dead and waiting.
+// done, dead and waiting, for titles as well, working memory with versions, and answers
+// that are kept.
 func TestAnErasedResourceIsInNoTableAndOthersAreUntouched(t *testing.T) {
 	t.Parallel()
 	const user, other, word = "resq-alice", "resq-bob", "qwxzkv"
@@ -112,13 +113,33 @@ func TestAnErasedResourceIsInNoTableAndOthersAreUntouched(t *testing.T) {
 	static.save(t, talkOf(user, "thrq-2", "msgq-c", word, 48)...)
 	_, err := r.UpdateThread(ctx, recall.ThreadUpdate{ID: "thrq-1", Title: of(word), Metadata: []byte(`{"` + word + `":"` + word + `"}`)})
 	require.NoError(t, err)
-	for _, id := range []string{user, other} {
-		_, err := r.pool.Exec(ctx, `INSERT INTO recall.resources (id, created_at, updated_at) VALUES ($1, now(), now())`, id)
+	asked := titledOn(t, r.url, "Title")
+	asked.configure(t, agent, `{"generateTitle":true}`)
+	for _, of := range []struct{ id, prefix, word string }{{user, "q", word}, {other, "b", "tea"}} {
+		_, err := r.pool.Exec(ctx, `INSERT INTO recall.resources (id, created_at, updated_at) VALUES ($1, now(), now())`, of.id)
 		require.NoError(t, err)
+		first := "thr" + of.prefix + "-1"
+		for i := range 3 {
+			r.remember(t, ofResource(first), fmt.Sprint("Likes ", of.word, i))
+			r.remember(t, ofThread(first), fmt.Sprint("Plans ", of.word, i))
+		}
+		_, err = asked.SaveMessages(ctx, talkOf(of.id, "thr"+of.prefix+"-3", "msg"+of.prefix+"-d", of.word, 1), true, recall.ForAgent(agent))
+		require.NoError(t, err)
+		named := key("named "+of.prefix, `{"resourceId":"`+of.id+`"}`)
+		unnamed := key("unnamed "+of.prefix, `{}`)
+		unnamed.ThreadID = first
+		for _, key := range []recall.Key{named, unnamed} {
+			_, err = r.OnceRead(ctx, key, func(*recall.Memory) (recall.Answer, error) {
+				return recall.Answer{Status: 200, Body: []byte(`{"text":"` + of.word + `"}`)}, nil
+			})
+			require.NoError(t, err)
+		}
 	}
 
 	// 146 messages in the index of the one embedder, 98 in that of the other.
-	want := recall.Counts{Threads: 2, Messages: 148, Vectors: 146 + 98, WorkingMemory: 1, Jobs: 2 + 4 + 2}
+	want := recall.Counts{
+		Threads: 3, Messages: 149, Vectors: 146 + 98, WorkingMemory: 2, Versions: 6, Jobs: 2 + 4 + 2 + 1, IdempotencyKeys: 2,
+	}
 	holdings, err := r.Resource(ctx, user)
 	require.NoError(t, err)
 	require.Equal(t, want, holdings.Counts)
@@ -153,7 +174,7 @@ func TestWhatIsHeldTellsOfTheFirstAndTheLastActivity(t *testing.T) {
 	require.NoError(t, err)
 	holdings, err = m.Resource(ctx, "bob")
 	require.NoError(t, err)
-	assert.Equal(t, recall.Holdings{ResourceID: "bob", Counts: recall.Counts{WorkingMemory: 1}}, holdings)
+	assert.Equal(t, recall.Holdings{ResourceID: "bob"}, holdings, "something")
 	for _, id := range []string{"an", "ana ", "Ana", "a%", ""} {
 		_, err = m.Resource(ctx, id)
 		require.Error(t, err, id)
@@ -320,6 +341,96 @@ func TestASaveThatWaitsForAnErasureStartsAnew(t *testing.T) {
 	m.requireCounted(t)
 }
 
+// A thread that comes while an erasure is under way, after the threads are locked, has
+// its job.
+func TestAThreadThatComesDuringAnErasureKeepsItsJob(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.save(t, talkOf("resq", "thrq", "msgq-", "qwxzkv", 2)...)
+	lift := r.barrier(t, "resources")
+	erasure := make(chan error, 1)
+	go func() {
+		_, err := r.EraseResource(ctx, "resq")
+		erasure <- err
+	}()
+	r.waiting(t, 1)
+	r.save(t, talkOf("resq", "new", "n", "tea", 2)...)
+	lift()
+	require.NoError(t, <-erasure)
+	r.workUntilSettled(t)
+	assert.Equal(t, []string{"n1", "n2"}, r.embedded(t))
+	assert.Empty(t, r.rowsWith(t, "thrq", "msgq-", "qwxzkv"))
+}
+
+// What was read before an erasure is answered after it, and kept nowhere.
+func TestAnAnswerReadBeforeAnErasureIsNotKeptAfterIt(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	m.save(t, talkOf("resq", "thrq", "msgq-", "qwxzkv", 2)...)
+	reading := func(meanwhile func()) func(*recall.Memory) (recall.Answer, error) {
+		return func(m *recall.Memory) (recall.Answer, error) {
+			page, err := m.Recall(ctx, recall.Request{ThreadID: "thrq"})
+			if err != nil {
+				return recall.Answer{}, err
+			}
+			meanwhile()
+			return recall.Answer{Status: 200, Body: page.Messages[0].Content}, nil
+		}
+	}
+	_, err := m.OnceRead(ctx, key("before", `{"resourceId":"resq"}`), reading(func() {}))
+	require.NoError(t, err)
+	require.Equal(t, []string{"before"}, m.keys(t))
+	answer, err := m.OnceRead(ctx, key("during", `{"resourceId":"resq"}`), reading(func() {
+		assert.Equal(t, recall.Counts{Threads: 1, Messages: 2, IdempotencyKeys: 1}, m.erase(t, "resq"))
+	}))
+	require.NoError(t, err)
+	require.Contains(t, string(answer.Body), "qwxzkv")
+	require.False(t, answer.Replayed)
+	assert.Empty(t, m.rowsWith(t, "resq", "thrq", "qwxzkv", "during"))
+	_, err = m.OnceRead(ctx, key("during", `{"resourceId":"resq"}`), reading(func() {}))
+	requireCode(t, err, recall.CodeNotFound)
+}
+
+// One that is being kept while an erasure is under way is erased, or not kept.
+func TestAnAnswerThatIsBeingKeptIsErased(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	m.save(t, talkOf("resq", "thrq", "msgq-", "qwxzkv", 2)...)
+	keep := func(name string) error {
+		_, err := m.OnceRead(ctx, key(name, `{"resourceId":"resq"}`), func(*recall.Memory) (recall.Answer, error) {
+			return recall.Answer{Status: 200, Body: []byte(`"qwxzkv"`)}, nil
+		})
+		return err
+	}
+	before, after := m.barrier(t, "messages"), m.barrier(t, "river_job") // of when the erasure is counted
+	erasure, read := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := m.EraseResource(ctx, "resq")
+		erasure <- err
+	}()
+	m.waiting(t, 1)
+	require.NoError(t, keep("early"))
+	require.Equal(t, []string{"early"}, m.keys(t))
+	before()
+	m.waiting(t, 1)
+	go func() { read <- keep("late") }()
+	m.waiting(t, 2)
+	after()
+	require.NoError(t, <-erasure)
+	require.NoError(t, <-read)
+	assert.Empty(t, m.rowsWith(t, "resq", "qwxzkv", "early", "late"))
+}
+
+// barrier keeps others from a table until what it gives is called.
+func (m memory) barrier(t must, table string) (lift func()) {
+	t.Helper()
+	tx, err := m.pool.Begin(ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(ctx, `LOCK TABLE recall.`+table+` IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	return func() { require.NoError(t, tx.Commit(ctx)) }
+}
+
 func TestWritersAndErasuresAtOnceDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	m, _ := counted(t)
@@ -327,6 +438,13 @@ func TestWritersAndErasuresAtOnceDoNotDeadlock(t *testing.T) {
 	anyOf := func(list []string) string { return list[rand.IntN(len(list))] }
 	newest := func() recall.NewMessage {
 		return recall.NewMessage{ThreadID: anyOf(threads), ResourceID: anyOf(owners)}
+	}
+	remember := func(scope recall.Scope) error {
+		_, err := m.UpdateWorkingMemory(ctx, recall.WorkingMemoryUpdate{
+			WorkingMemoryOf: recall.WorkingMemoryOf{ThreadID: anyOf(threads), Config: recall.WorkingMemoryConfig{Scope: scope}},
+			Text:            of(prefix()),
+		})
+		return err
 	}
 	writers := []func() error{
 		func() error {
@@ -341,6 +459,27 @@ func TestWritersAndErasuresAtOnceDoNotDeadlock(t *testing.T) {
 		func() error { _, err := m.TransferThread(ctx, anyOf(threads), "", anyOf(owners)); return err },
 		func() error { _, err := m.DeleteThreadMessages(ctx, anyOf(threads), ""); return err },
 		func() error { return m.DeleteThread(ctx, anyOf(threads), "") },
+		func() error { return remember(recall.ScopeResource) },
+		func() error { return remember(recall.ScopeThread) },
+		func() error {
+			_, err := m.Once(ctx, key(fmt.Sprint(rand.IntN(4)), `{}`), func(m *recall.Memory) (recall.Answer, error) {
+				owner := anyOf(owners)
+				_, err := m.SaveMessages(ctx, series(prefix(), 3, recall.NewMessage{ThreadID: anyOf(threads), ResourceID: owner}), true)
+				return recall.Answer{Status: 200, Body: []byte(`{"resourceId":"` + owner + `"}`)}, err
+			})
+			return err
+		},
+		func() error {
+			_, err := m.OnceRead(ctx, key(fmt.Sprint(rand.IntN(4)), `{}`), func(*recall.Memory) (recall.Answer, error) {
+				return recall.Answer{Status: 200, Body: []byte(`{"resourceId":"` + anyOf(owners) + `"}`)}, nil
+			})
+			return err
+		},
+		func() error { // so that keys are taken again
+			_, err := m.pool.Exec(ctx, `UPDATE recall.idempotency_keys SET created_at = created_at - interval '25 hours' WHERE key = $1`,
+				fmt.Sprint(rand.IntN(4)))
+			return err
+		},
 	}
 	for _, err := range together(6, func(i int) error {
 		for n := range 50 {

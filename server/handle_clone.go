@@ -7,7 +7,7 @@ import (
 )
 
 func (a api) cloneThread(c echo.Context) error {
-	id, err := threadID(c)
+	id, err := pathID(c, threadIDParam)
 	if err != nil {
 		return err
 	}

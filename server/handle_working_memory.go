@@ -101,7 +101,7 @@ func (a api) readWorkingMemory(c echo.Context) (recall.WorkingMemoryOf, recall.W
 // readChange reads what all changes of a working memory have, but for their body.
 func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, []int64, error) {
 	none := recall.WorkingMemoryOf{}
-	if _, err := threadID(c); err != nil {
+	if _, err := pathID(c, threadIDParam); err != nil {
 		return none, object{}, nil, err
 	}
 	q := a.readQuery(c)
@@ -130,7 +130,7 @@ func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, []int64
 func (a api) workingMemoryOf(c echo.Context, q query, owner string, ofCall json.RawMessage) (recall.WorkingMemoryOf, error) {
 	of := recall.WorkingMemoryOf{ResourceID: owner}
 	var err error
-	if of.ThreadID, err = threadID(c); err != nil {
+	if of.ThreadID, err = pathID(c, threadIDParam); err != nil {
 		return of, err
 	}
 	agent := q.key("agentId")

@@ -49,6 +49,9 @@ func (a api) keyed(
 		r := c.Request()
 		r.Header.Del(echo.HeaderContentEncoding)
 		key := recall.Key{Name: name, Target: r.Method + " " + r.URL.RequestURI(), Input: text}
+		if id, err := pathID(c, threadIDParam); err == nil { // else there is none, or the handler refuses it
+			key.ThreadID = id
+		}
 		answer, err := once(r.Context(), key, func(memory *recall.Memory) (recall.Answer, error) {
 			r.Body = io.NopCloser(bytes.NewReader(text))
 			within := a

@@ -25,12 +25,21 @@ WHERE k.key = @key::text
     AND k.created_at > statement_timestamp() - make_interval(secs => @lifetime_seconds::float8);
 
 -- name: IdempotencyKeySettle :exec
--- Notes the answer under a key that this transaction has taken.
+-- Notes the answer under a key that this transaction has taken. Whose data it may
+-- hold are the given resources and the owners of the given threads.
 UPDATE recall.idempotency_keys AS k
 SET status = @status::smallint,
     answer = @answer::bytea,
     etag = @etag::text,
-    resource_ids = @resource_ids::text[]
+    resource_ids = ARRAY(
+        SELECT i.id
+        FROM unnest(@resource_ids::text[]) AS i (id)
+        UNION
+        SELECT t.resource_id
+        FROM recall.threads AS t
+        WHERE t.id = ANY (@thread_ids::text[])
+        ORDER BY 1
+    )
 WHERE k.key = @key::text;
 
 -- name: IdempotencyKeyDeleteExpired :execrows
@@ -45,3 +54,19 @@ WHERE k.key = ANY (ARRAY(
         LIMIT @max_rows::bigint
         FOR UPDATE SKIP LOCKED
     ));
+
+-- name: IdempotencyKeyLockManyOfResource :exec
+-- Locks the keys under which there may be data of a resource, in the order of the
+-- keys. Who takes one that has expired locks it before any thread, and so must who
+-- removes it. idempotency_keys_resource_ids_idx.
+SELECT k.key
+FROM recall.idempotency_keys AS k
+WHERE k.resource_ids @> ARRAY[@resource_id::text]
+ORDER BY k.key
+FOR UPDATE;
+
+-- name: IdempotencyKeyDeleteByResource :execrows
+-- Removes the keys under which there may be data of a resource.
+-- idempotency_keys_resource_ids_idx.
+DELETE FROM recall.idempotency_keys AS k
+WHERE k.resource_ids @> ARRAY[@resource_id::text];

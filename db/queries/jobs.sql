@@ -109,13 +109,15 @@ WHERE j.id = ANY (ARRAY(
     ));
 
 -- name: JobDeleteByResource :execrows
--- Removes the jobs of a resource, in whatever state. Whoever works on one finds
--- nothing left to do. river_job_args_index.
+-- Removes the jobs of a resource, in whatever state, but for those of threads that
+-- are there: such a thread has come since the caller locked those that it removed.
+-- Whoever works on one finds nothing left to do. river_job_args_index, threads_pkey.
 DELETE FROM recall.river_job AS j
 WHERE j.id = ANY (ARRAY(
         SELECT o.id
         FROM recall.river_job AS o
         WHERE o.args @> jsonb_build_object('resourceId', @resource_id::text)
+            AND (SELECT t.id FROM recall.threads AS t WHERE t.id = o.args ->> 'threadId') IS NULL
         ORDER BY o.id
         FOR UPDATE
     ));

@@ -17,13 +17,27 @@ SELECT
         (SELECT max(m.created_at) FROM recall.messages AS m WHERE m.resource_id = @resource_id::text)
     ), 'epoch')::timestamptz AS last_at;
 
--- name: ResourceDelete :one
--- Removes what is kept of a resource beside its threads, counts it, and says when.
-WITH gone AS (
-    DELETE FROM recall.resources AS r
-    WHERE r.id = @id::text
-    RETURNING r.id
-)
-SELECT
-    (SELECT count(*) FROM gone)::bigint AS deleted,
-    date_trunc('milliseconds', statement_timestamp())::timestamptz AS deleted_at;
+-- name: ResourceDelete :exec
+-- Removes what is kept of a resource beside its threads and its working memory.
+DELETE FROM recall.resources AS r
+WHERE r.id = @id::text;
+
+-- name: ErasureCount :one
+-- How many erasures there were.
+SELECT e.count
+FROM recall.erasures AS e
+WHERE e.id = 1;
+
+-- name: ErasureCountHold :one
+-- The same, and none ends until the transaction does.
+SELECT e.count
+FROM recall.erasures AS e
+WHERE e.id = 1
+FOR SHARE;
+
+-- name: ErasureCountUp :one
+-- Counts an erasure, and says when it was.
+UPDATE recall.erasures AS e
+SET count = e.count + 1
+WHERE e.id = 1
+RETURNING date_trunc('milliseconds', statement_timestamp())::timestamptz AS erased_at;

@@ -140,3 +140,24 @@ INSERT INTO recall.working_memory_versions (working_memory_id, resource_id, vers
 SELECT m.id, m.resource_id, m.version, h.content, date_trunc('milliseconds', statement_timestamp())
 FROM memory AS m
 CROSS JOIN held AS h;
+
+-- name: WorkingMemoryLockManyOfResource :many
+-- Locks the working memories of a resource that is erased and of given threads of
+-- its, which the caller has locked. Versions come and go under these locks only.
+-- working_memories_resource_id_thread_id_key.
+SELECT w.id
+FROM recall.working_memories AS w
+WHERE w.resource_id = @resource_id::text
+    AND (w.thread_id IS NULL OR w.thread_id = ANY (@thread_ids::text[]))
+ORDER BY w.id
+FOR UPDATE;
+
+-- name: WorkingMemoryVersionDeleteMany :execrows
+-- Removes the versions of working memories, which the caller has locked.
+DELETE FROM recall.working_memory_versions AS v
+WHERE v.working_memory_id = ANY (@working_memory_ids::text[]);
+
+-- name: WorkingMemoryDeleteMany :execrows
+-- Removes working memories, which the caller has locked.
+DELETE FROM recall.working_memories AS w
+WHERE w.id = ANY (@ids::text[]);
