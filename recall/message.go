@@ -70,7 +70,7 @@ func (m *Memory) SaveMessages(
 	for _, option := range options {
 		option(&of)
 	}
-	if err := m.checkNewMessages(messages, of); err != nil {
+	if err := m.checkNewMessages(messages); err != nil {
 		return nil, err
 	}
 	stored, fields, err := distinct(messages)
@@ -146,9 +146,8 @@ func idInAnotherThread(field string) *Error {
 
 // checkNewMessages checks owners first and with the reference's words, then each
 // field.
-func (m *Memory) checkNewMessages(messages []NewMessage, of saveOptions) error {
+func (m *Memory) checkNewMessages(messages []NewMessage) error {
 	c := m.check()
-	c.id("agentId", of.agentID)
 	if len(messages) > c.limits.Messages {
 		c.fail("messages", "has more than %d messages", c.limits.Messages)
 		return c.err()
@@ -218,7 +217,12 @@ func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message,
 	for _, message := range messages {
 		owners[message.ThreadID] = message.ResourceID
 	}
-	params := dbgen.ThreadCreateManyParams{AgentID: of.agentID}
+	params := dbgen.ThreadCreateManyParams{}
+	if c := m.check(); of.agentID != "" { // one that no agent can have is none's
+		if c.id("agentId", of.agentID); c.err() == nil {
+			params.AgentID = of.agentID
+		}
+	}
 	for id, owner := range owners {
 		params.Ids = append(params.Ids, id)
 		params.ResourceIds = append(params.ResourceIds, owner)
