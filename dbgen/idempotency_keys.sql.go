@@ -172,3 +172,14 @@ func (q *Queries) IdempotencyKeySettle(ctx context.Context, db DBTX, arg Idempot
 	)
 	return err
 }
+
+const resourceLockErasure = `-- name: ResourceLockErasure :exec
+SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))
+`
+
+// Lets one erasure of a resource run at a time: two of them would each find what the
+// other has locked.
+func (q *Queries) ResourceLockErasure(ctx context.Context, db DBTX, resourceID string) error {
+	_, err := db.Exec(ctx, resourceLockErasure, resourceID)
+	return err
+}

@@ -142,6 +142,9 @@ type lockedResource struct{ threads, workingMemories []string }
 // threads, their working memories and the resource's. From here on nobody adds to
 // the threads, or copies from them.
 func (m *Memory) lockResource(ctx context.Context, tx pgx.Tx, id string) (locked lockedResource, err error) {
+	if err := m.queries.ResourceLockErasure(ctx, tx, id); err != nil {
+		return locked, err
+	}
 	if err := m.queries.IdempotencyKeyLockManyOfResource(ctx, tx, id); err != nil {
 		return locked, err
 	}

@@ -55,6 +55,11 @@ WHERE k.key = ANY (ARRAY(
         FOR UPDATE SKIP LOCKED
     ));
 
+-- name: ResourceLockErasure :exec
+-- Lets one erasure of a resource run at a time: two of them would each find what the
+-- other has locked.
+SELECT pg_advisory_xact_lock(hashtextextended(@resource_id::text, 0));
+
 -- name: IdempotencyKeyLockManyOfResource :exec
 -- Locks the keys under which there may be data of a resource, in the order of the
 -- keys. Who takes one that has expired locks it before any thread, and so must who
