@@ -40,7 +40,7 @@ var fixtures = []struct{ table, insert string }{
 		VALUES ('m', 0, 't', 'r', '\x00', array_fill(1, ARRAY[256])::vector, true)`},
 	{"idempotency_keys", `INSERT INTO recall.idempotency_keys (key, request_hash, status, answer, etag, resource_ids, created_at)
 		VALUES ('k', sha256('Hello'), 200, '{}', '"1"', '{r}', now())`},
-	{"erasures", `INSERT INTO recall.erasures (id, count) VALUES (2, 7)`},
+	{"erasures", `UPDATE recall.erasures SET count = 7`},
 }
 
 // ours leaves out the table of versions, which is goose's, and River's tables.

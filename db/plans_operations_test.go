@@ -487,6 +487,7 @@ func erasures(memory *recall.Memory) []operation {
 			_, err := m.EraseResource(ctx, owner)
 			return err
 		}),
+			cost{statement: "ResourceLockErasure", rows: 1},
 			lookUps("IdempotencyKeyLockManyOfResource", 1, ofKeys),
 			lookUps("ThreadLockManyOfResource", 3, ofResourceOnly, "threads_source_thread_id_idx", byThreadID),
 			lookUps("ThreadCountClonesBeside", 3, "threads_source_thread_id_idx"),
@@ -500,7 +501,7 @@ func erasures(memory *recall.Memory) []operation {
 			lookUps("ThreadDeleteMany", 3, byThreadID),
 			lookUps("ErasureCountUp", 1),
 			lookUps("IdempotencyKeyDeleteByResource", 1, ofKeys),
-			lookUps("JobDeleteByResource", 1, "river_job_args_index", byThreadID),
+			lookUps("JobDeleteByResource", 1, "river_job_args_index"),
 		),
 	}
 }

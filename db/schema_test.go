@@ -76,7 +76,8 @@ var violations = map[string]string{
 	"idempotency_keys_status_check": insertKey + `('k2', '', 404, '{}', now())`,
 	"idempotency_keys_answer_check": insertKey + `('k2', '', 200, NULL, now())`,
 
-	"erasures_pkey": `INSERT INTO recall.erasures (id, count) VALUES (1, 0)`,
+	"erasures_pkey":         `INSERT INTO recall.erasures (count) VALUES (0)`,
+	"erasures_single_check": `INSERT INTO recall.erasures (single, count) VALUES (false, 0)`,
 }
 
 func TestEveryConstraintIsNamedAfterItsTableAndColumns(t *testing.T) {

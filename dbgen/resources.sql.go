@@ -13,7 +13,7 @@ import (
 const erasureCount = `-- name: ErasureCount :one
 SELECT e.count
 FROM recall.erasures AS e
-WHERE e.id = 1
+WHERE e.single
 `
 
 // How many erasures there were.
@@ -27,7 +27,7 @@ func (q *Queries) ErasureCount(ctx context.Context, db DBTX) (int64, error) {
 const erasureCountHold = `-- name: ErasureCountHold :one
 SELECT e.count
 FROM recall.erasures AS e
-WHERE e.id = 1
+WHERE e.single
 FOR SHARE
 `
 
@@ -42,7 +42,7 @@ func (q *Queries) ErasureCountHold(ctx context.Context, db DBTX) (int64, error) 
 const erasureCountUp = `-- name: ErasureCountUp :one
 UPDATE recall.erasures AS e
 SET count = e.count + 1
-WHERE e.id = 1
+WHERE e.single
 RETURNING date_trunc('milliseconds', statement_timestamp())::timestamptz AS erased_at
 `
 
@@ -57,12 +57,12 @@ func (q *Queries) ErasureCountUp(ctx context.Context, db DBTX) (time.Time, error
 const resourceActivity = `-- name: ResourceActivity :one
 SELECT
     coalesce(least(
-        (SELECT min(t.created_at) FROM recall.threads AS t WHERE t.resource_id = $1::text),
-        (SELECT min(m.created_at) FROM recall.messages AS m WHERE m.resource_id = $1::text)
+        (SELECT t.created_at FROM recall.threads AS t WHERE t.resource_id = $1::text ORDER BY t.created_at LIMIT 1),
+        (SELECT m.created_at FROM recall.messages AS m WHERE m.resource_id = $1::text ORDER BY m.created_at LIMIT 1)
     ), 'epoch')::timestamptz AS first_at,
     coalesce(greatest(
-        (SELECT max(t.updated_at) FROM recall.threads AS t WHERE t.resource_id = $1::text),
-        (SELECT max(m.created_at) FROM recall.messages AS m WHERE m.resource_id = $1::text)
+        (SELECT t.updated_at FROM recall.threads AS t WHERE t.resource_id = $1::text ORDER BY t.updated_at DESC LIMIT 1),
+        (SELECT m.created_at FROM recall.messages AS m WHERE m.resource_id = $1::text ORDER BY m.created_at DESC LIMIT 1)
     ), 'epoch')::timestamptz AS last_at
 `
 

@@ -135,7 +135,12 @@ func TestJobsAreLookedUpByIndexHoweverManyAreCompleted(t *testing.T) {
 			if statistics == "fresh" {
 				exec("VACUUM (ANALYZE) recall.river_job")
 			}
+			var version int
+			require.NoError(t, owner.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer`).Scan(&version))
 			for _, statement := range jobStatements(t) {
+				if statistics == "of an empty table" && statement.name == "JobRetryMany" && version < 180_000 {
+					continue // both indexes look equally good then; an operator's command, and slower only until ANALYZE
+				}
 				require.NoError(t, statement.do(pool, queries), statement.name)
 				for _, explained := range explainer.Take() {
 					for _, plan := range explained.Plans {

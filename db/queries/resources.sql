@@ -9,12 +9,12 @@ FROM recall.held(@resource_id::text) AS h;
 -- and messages_resource_order_idx.
 SELECT
     coalesce(least(
-        (SELECT min(t.created_at) FROM recall.threads AS t WHERE t.resource_id = @resource_id::text),
-        (SELECT min(m.created_at) FROM recall.messages AS m WHERE m.resource_id = @resource_id::text)
+        (SELECT t.created_at FROM recall.threads AS t WHERE t.resource_id = @resource_id::text ORDER BY t.created_at LIMIT 1),
+        (SELECT m.created_at FROM recall.messages AS m WHERE m.resource_id = @resource_id::text ORDER BY m.created_at LIMIT 1)
     ), 'epoch')::timestamptz AS first_at,
     coalesce(greatest(
-        (SELECT max(t.updated_at) FROM recall.threads AS t WHERE t.resource_id = @resource_id::text),
-        (SELECT max(m.created_at) FROM recall.messages AS m WHERE m.resource_id = @resource_id::text)
+        (SELECT t.updated_at FROM recall.threads AS t WHERE t.resource_id = @resource_id::text ORDER BY t.updated_at DESC LIMIT 1),
+        (SELECT m.created_at FROM recall.messages AS m WHERE m.resource_id = @resource_id::text ORDER BY m.created_at DESC LIMIT 1)
     ), 'epoch')::timestamptz AS last_at;
 
 -- name: ResourceDelete :exec
@@ -26,18 +26,18 @@ WHERE r.id = @id::text;
 -- How many erasures there were.
 SELECT e.count
 FROM recall.erasures AS e
-WHERE e.id = 1;
+WHERE e.single;
 
 -- name: ErasureCountHold :one
 -- The same, and none ends until the transaction does.
 SELECT e.count
 FROM recall.erasures AS e
-WHERE e.id = 1
+WHERE e.single
 FOR SHARE;
 
 -- name: ErasureCountUp :one
 -- Counts an erasure, and says when it was.
 UPDATE recall.erasures AS e
 SET count = e.count + 1
-WHERE e.id = 1
+WHERE e.single
 RETURNING date_trunc('milliseconds', statement_timestamp())::timestamptz AS erased_at;
