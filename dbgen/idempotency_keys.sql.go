@@ -143,8 +143,8 @@ SET status = $1::smallint,
         FROM unnest($4::text[]) AS i (id)
         UNION
         SELECT t.resource_id
-        FROM recall.threads AS t
-        WHERE t.id = ANY ($5::text[])
+        FROM unnest($5::text[]) AS n (id)
+        CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = n.id OFFSET 0) AS t
         ORDER BY 1
     )
 WHERE k.key = $6::text

@@ -24,7 +24,7 @@ CREATE TABLE recall.idempotency_keys (
 -- Those that have expired.
 CREATE INDEX idempotency_keys_created_at_idx ON recall.idempotency_keys (created_at);
 -- Those of a resource that is erased.
-CREATE INDEX idempotency_keys_resource_ids_idx ON recall.idempotency_keys USING gin (resource_ids);
+CREATE INDEX idempotency_keys_resource_ids_idx ON recall.idempotency_keys USING gin (resource_ids) WITH (fastupdate = off);
 
 -- +goose Down
 DROP TABLE recall.idempotency_keys;

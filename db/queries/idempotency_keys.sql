@@ -36,8 +36,8 @@ SET status = @status::smallint,
         FROM unnest(@resource_ids::text[]) AS i (id)
         UNION
         SELECT t.resource_id
-        FROM recall.threads AS t
-        WHERE t.id = ANY (@thread_ids::text[])
+        FROM unnest(@thread_ids::text[]) AS n (id)
+        CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = n.id OFFSET 0) AS t
         ORDER BY 1
     )
 WHERE k.key = @key::text;
