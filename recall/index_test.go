@@ -3,6 +3,7 @@ package recall_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -329,11 +330,16 @@ func TestACutOverCatchesUpWithWriters(t *testing.T) {
 	url := dbtest.URL(t)
 	old := memory{recall.New(dbtest.Open(t, url), recall.DefaultLimits(), recall.WithEmbedder(embed.Static{})), dbtest.Open(t, url)}
 	r := remotelyOn(t, url, "stub", stubDimensions)
-	old.save(t, talk("m", 200)...)
+	old.save(t, talk("m", 1000)...)
 	r.newIndex(t, "second")
 	_, err := r.BackfillIndex(ctx, "second", noProgress)
 	require.NoError(t, err)
 	stop, written := make(chan struct{}), make(chan int, 1)
+	end := sync.OnceValue(func() int {
+		close(stop)
+		return <-written
+	})
+	t.Cleanup(func() { end() })
 	go func() {
 		n := 0
 		for ; ; n++ {
@@ -347,10 +353,12 @@ func TestACutOverCatchesUpWithWriters(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, func() bool { return len(old.stored(t, thread)) > 210 })
+	eventually(t, func() bool {
+		coverage, err := r.IndexCoverage(ctx, "second")
+		return err == nil && coverage.Missing > 0
+	})
 	require.NoError(t, r.CutOver(ctx, "second", false))
-	close(stop)
-	total := 200 + <-written
+	total := 1000 + end()
 	r.work(t, 1)
 	r.settled(t)
 	assert.Len(t, r.embedded(t), total)
