@@ -248,6 +248,24 @@ func TestATextThatAlwaysFailsEndsDeadAndOthersGoOn(t *testing.T) {
 	}
 }
 
+func TestTheJobOfARejectedMessageStaysOneOfItsThread(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.stub.FailTexts("poison", embedtest.Status(400))
+	r.save(t, append(talk("m", 3), said("bad", "This is poison"))...)
+	r.work(t, 2)
+	require.Equal(t, int64(1), r.settled(t).Dead)
+
+	_, err := r.TransferThread(ctx, thread, "", "bob")
+	require.NoError(t, err)
+	dead, err := r.Jobs(ctx, recall.JobListing{Dead: true})
+	require.NoError(t, err)
+	require.Len(t, dead, 1)
+	assert.Equal(t, "bob", dead[0].ResourceID)
+	assert.Equal(t, []string{thread}, column[string](t, r.memory, `
+		SELECT args ->> 'threadId' FROM recall.river_job WHERE args @> '{"messageIds": ["bad"], "alone": true}'`))
+}
+
 func TestAServiceOutOfReachCostsNoTries(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]embedtest.Failure{

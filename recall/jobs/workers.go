@@ -280,7 +280,8 @@ func split(ctx context.Context, pool *pgxpool.Pool, job *river.Job[Embed], messa
 	defer cancel()
 	single := make([]Embed, len(messageIDs))
 	for i, id := range messageIDs {
-		single[i] = Embed{ResourceID: job.Args.ResourceID, MessageIDs: []string{id}, Alone: true}
+		single[i] = job.Args
+		single[i].MessageIDs, single[i].Alone = []string{id}, true
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := insert(ctx, river.ClientFromContext[pgx.Tx](ctx), tx, job.Queue, single); err != nil {
