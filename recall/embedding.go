@@ -102,6 +102,11 @@ func (m *Memory) embedFor(ctx context.Context, tx pgx.Tx, model dbgen.EmbeddingL
 	if m.remote || !m.isOurs(model.Model, model.Dimensions) {
 		return m.queue.InsertEmbed(ctx, tx, model.Model, int(model.Dimensions), embedJobs(messages))
 	}
+	return m.embedNow(ctx, tx, messages)
+}
+
+// embedNow gives messages the vectors of the embedder, in tx.
+func (m *Memory) embedNow(ctx context.Context, tx pgx.Tx, messages []written) error {
 	all, texts := m.cut(messages)
 	vectors, err := m.embedder.Embed(ctx, texts, embed.Document)
 	if err != nil {

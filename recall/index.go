@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgrecall/pgrecall/dbgen"
-	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/recall/jobs"
 )
 
@@ -92,11 +91,15 @@ const (
 // Indexes gives all embedding indexes, in the order of their creation.
 func (m *Memory) Indexes(ctx context.Context) ([]Index, error) {
 	rows, err := m.queries.EmbeddingIndexList(ctx, m.db)
+	return indexesOf(rows), databaseError(err)
+}
+
+func indexesOf(rows []dbgen.RecallEmbeddingIndex) []Index {
 	indexes := make([]Index, len(rows))
 	for i, row := range rows {
 		indexes[i] = indexOf(row)
 	}
-	return indexes, databaseError(err)
+	return indexes
 }
 
 func indexOf(row dbgen.RecallEmbeddingIndex) Index {
@@ -229,18 +232,19 @@ func (m *Memory) complete(ctx context.Context, tx pgx.Tx, index Index) error {
 		return err
 	}
 	coverage := Coverage(row)
-	if coverage.Missing > 0 && coverage.Missing <= mostUnderLock && coverage.Share() > nearlyAll && m.embedder != nil && m.isOurs(index.Model, int32(index.Dimensions)) {
+	if coverage.Missing == 0 {
+		return nil
+	}
+	nearly := coverage.Share() > nearlyAll
+	if nearly && coverage.Missing <= mostUnderLock && m.embedder != nil && m.isOurs(index.Model, int32(index.Dimensions)) {
 		return m.embedLast(ctx, tx, index)
 	}
-	if coverage.Missing > 0 {
-		refused := errorf(CodeConflict, "The embedding index %q has %.1f %% of the messages and lacks %d",
-			index.Name, coverage.percent(), coverage.Missing)
-		if coverage.Share() > nearlyAll {
-			refused.cause = errNearlyComplete
-		}
-		return refused
+	refused := errorf(CodeConflict, "The embedding index %q has %.1f %% of the messages and lacks %d",
+		index.Name, coverage.percent(), coverage.Missing)
+	if nearly {
+		refused.cause = errNearlyComplete
 	}
-	return nil
+	return refused
 }
 
 // embedLast embeds the last few messages that an index lacks, in tx.
@@ -253,15 +257,7 @@ func (m *Memory) embedLast(ctx context.Context, tx pgx.Tx, index Index) error {
 	if err != nil {
 		return err
 	}
-	all, texts := m.cut(messages)
-	vectors, err := m.embedder.Embed(ctx, texts, embed.Document)
-	if err != nil {
-		return embedderError(err)
-	}
-	for i := range all {
-		vectors = all[i].take(vectors)
-	}
-	return m.storeVectors(ctx, tx, all)
+	return m.embedNow(ctx, tx, messages)
 }
 
 // RollBack takes the cut-over of the live index back and gives the name of the one
@@ -351,11 +347,7 @@ func (m *Memory) changeIndexes(ctx context.Context, do func(tx pgx.Tx, indexes [
 		if err != nil {
 			return err
 		}
-		indexes := make([]Index, len(rows))
-		for i, row := range rows {
-			indexes[i] = indexOf(row)
-		}
-		return do(tx, indexes)
+		return do(tx, indexesOf(rows))
 	})
 }
 

@@ -237,10 +237,8 @@ func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 // countPending notes in the plan of a search what it could not find by meaning yet.
 func (m *Memory) countPending(ctx context.Context, q *query, found found) error {
 	params := dbgen.EmbeddingPendingCountParams{
-		IndexName: q.Search.IndexName, Model: m.model(), ResourceID: cmp.Or(q.ResourceID, found.owner),
-	}
-	if m.embedder != nil {
-		params.Dimensions = int32(m.embedder.Dimensions())
+		IndexName: q.Search.IndexName, Model: m.model(), Dimensions: int32(m.dimensions()),
+		ResourceID: cmp.Or(q.ResourceID, found.owner),
 	}
 	if q.Search.Scope == ScopeThread {
 		params.ThreadID = q.ThreadID

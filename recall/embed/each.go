@@ -21,18 +21,9 @@ import (
 // call that fails. To find one of n texts takes about 3 log2(n) + 2 calls, the
 // probes among them: 17 for one of 32, at most 30 for two.
 func EmbedEach(ctx context.Context, e Embedder, texts []string, kind Kind) (vectors []Vector, blamed []error, err error) {
-	if len(texts) == 0 {
-		return nil, nil, nil
-	}
-	vectors, err = e.Embed(ctx, texts, kind)
-	if err == nil {
-		return vectors, make([]error, len(texts)), nil
-	}
-	if failure := generalFailure(ctx, e, err); failure != nil {
-		return nil, nil, failure
-	}
-	if len(texts) == 1 {
-		return make([]Vector, 1), []error{rejection(err)}, nil
+	vectors, blamed, err = EmbedTogether(ctx, e, texts, kind)
+	if err != nil || len(texts) < 2 || blamed[0] == nil {
+		return vectors, blamed, err
 	}
 	return embedHalves(ctx, e, texts, kind)
 }
