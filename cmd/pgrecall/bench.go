@@ -21,7 +21,7 @@ type benchCommand struct {
 func (c *benchCommand) Validate() error { return c.validate() }
 
 // Run measures and prints the report. With Check it fails when an operation is
-// out of all proportion.
+// out of all proportion, or a search finds too few of the nearest.
 func (c *benchCommand) Run(ctx context.Context, term terminal) error {
 	report, err := bench.Run(ctx, bench.Options{
 		DatabaseURL: c.DatabaseURL,

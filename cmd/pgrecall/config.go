@@ -170,7 +170,7 @@ type limitSettings struct {
 	MaxMetadataPairs      number `name:"max-metadata-pairs" env:"PGRECALL_MAX_METADATA_PAIRS" default:"${metadata_pairs}" help:"Pairs of a metadata filter."`
 	MaxWhereOperators     number `name:"max-where-operators" env:"PGRECALL_MAX_WHERE_OPERATORS" default:"${where_operators}" help:"Comparisons of a where filter."`
 	MaxRequestTime        span   `name:"max-request-time" env:"PGRECALL_MAX_REQUEST_TIME" default:"${request_time}" help:"Time for a request, as 30s."`
-	MaxConnections        number `name:"max-connections" env:"PGRECALL_MAX_CONNECTIONS" default:"10" help:"Connections to the database."`
+	MaxConnections        number `name:"max-connections" env:"PGRECALL_MAX_CONNECTIONS" default:"10" help:"Connections to the database that requests share; jobs have up to 8 of their own."`
 }
 
 // benchSettings say what bench measures, and on how much.
@@ -178,7 +178,7 @@ type benchSettings struct {
 	Scale    number `name:"scale" env:"PGRECALL_SCALE" default:"${bench_messages}" placeholder:"MESSAGES" help:"About how many messages to measure on."`
 	Duration span   `name:"duration" env:"PGRECALL_DURATION" default:"5s" help:"How long to measure each operation, as 5s."`
 	Rounds   number `name:"rounds" env:"PGRECALL_ROUNDS" default:"10" help:"In how many turns."`
-	Check    bool   `name:"check" env:"PGRECALL_CHECK" help:"Fail when an operation is out of all proportion, to its bare SQL or to a page of a small thread."`
+	Check    bool   `name:"check" env:"PGRECALL_CHECK" help:"Fail when an operation is out of all proportion, to its bare SQL or to a page of a small thread, or when a search finds too few of the nearest."`
 }
 
 // evalSettings say what eval asks, and how it counts.
