@@ -26,6 +26,7 @@ type Memory struct {
 	groupTexts int
 	queue      *jobs.Queue
 	chat       chat.Service // nil: no titles are made
+	caller     Caller
 }
 
 // Option changes what [New] gives.
