@@ -191,7 +191,7 @@ var errNoIndex = errors.New("there is no embedding index for the embedder's vect
 func embedderError(err error) error {
 	var failed *embed.Error
 	if errors.As(err, &failed) {
-		return &Error{Code: CodeUnavailable, Message: "The embedder is out of reach", cause: err}
+		return &Error{Code: CodeUnavailable, Message: "The embedder is out of reach", RetryAfter: failed.RetryAfter, cause: err}
 	}
 	return err
 }

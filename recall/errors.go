@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Code classifies an [Error]. The server maps each to one HTTP status.
@@ -28,6 +29,9 @@ type Error struct {
 	Message string
 	// Issues names each bad field; empty where no field is to blame.
 	Issues []Issue
+	// RetryAfter is, of CodeUnavailable, how long what is out of reach is best left
+	// alone; 0 when that is not known.
+	RetryAfter time.Duration
 	// cause is for logs.
 	cause error
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,8 +22,9 @@ const (
 	invalidPath  = "Invalid path parameters"
 )
 
-// retryAfterSeconds is what a 503 asks the caller to wait.
-const retryAfterSeconds = "1"
+// retryAfterSeconds is how long a 503 asks the caller to wait, at least, and where
+// nothing better is known.
+const retryAfterSeconds = 1
 
 var statusOf = map[recall.Code]int{
 	recall.CodeInvalid:       http.StatusBadRequest,
@@ -39,6 +43,8 @@ type refusal struct {
 	status int
 	text   string
 	issues []recall.Issue
+	// retryAfter is, of a 503, how long to wait; 0 for not known.
+	retryAfter time.Duration
 }
 
 func (r *refusal) Error() string { return r.text }
@@ -50,10 +56,16 @@ func writeError(err error, c echo.Context) {
 	}
 	r := refusalOf(err, c)
 	if r.status == http.StatusServiceUnavailable {
-		c.Response().Header().Set(echo.HeaderRetryAfter, retryAfterSeconds)
+		setRetryAfter(c, r.retryAfter)
 	}
 	// A failed write means that the caller is gone: there is no one to tell.
 	_ = c.JSONBlob(r.status, appendError(nil, r.text, r.issues))
+}
+
+// setRetryAfter asks the caller to wait, in whole seconds.
+func setRetryAfter(c echo.Context, wait time.Duration) {
+	seconds := max(retryAfterSeconds, int(math.Ceil(wait.Seconds())))
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(seconds))
 }
 
 // refusalOf is the one place where errors become statuses.
@@ -67,7 +79,7 @@ func refusalOf(err error, c echo.Context) *refusal {
 	case errors.As(err, &refused):
 		return refused
 	case errors.As(err, &domain) && statusOf[domain.Code] != 0:
-		return &refusal{status: statusOf[domain.Code], text: textOf(domain, c), issues: domain.Issues}
+		return &refusal{status: statusOf[domain.Code], text: textOf(domain, c), issues: domain.Issues, retryAfter: domain.RetryAfter}
 	case errors.As(err, &fromEcho) && fromEcho.Code < http.StatusInternalServerError:
 		return &refusal{status: fromEcho.Code, text: http.StatusText(fromEcho.Code)}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -33,7 +33,7 @@ func (a api) readyz(c echo.Context) error {
 	if errors.As(err, &domain) {
 		reason = domain.Message
 	}
-	c.Response().Header().Set(echo.HeaderRetryAfter, retryAfterSeconds)
+	setRetryAfter(c, 0)
 	body := appendText([]byte(`{"status":"unavailable","error":`), reason)
 	return c.JSONBlob(http.StatusServiceUnavailable, append(body, '}'))
 }

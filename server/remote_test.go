@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -230,6 +231,31 @@ func TestWhileTheServiceIsDownWordsAreFoundAndMeaningIsA503(t *testing.T) {
 	}
 	if backlog := r.backlog(t); backlog["waiting"] != 1.0 || backlog["dead"] != 0.0 {
 		t.Errorf("the backlog is %v, want a job that waits for the service", backlog)
+	}
+}
+
+func TestAServiceThatAsksForARestIsLeftAloneAndTheCallerIsToldHowLong(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, quiet())
+	say(t, r.Server, "sam", "garden", "The tomatoes have yellow leaves.")
+	r.stub.Fail(embedtest.TooManyRequests(10 * time.Minute))
+	byMeaning := func(question string) answer {
+		return call(t, r.Server, http.MethodGet,
+			search("searchQuery", question, "resourceId", "sam", "memoryConfig", `{"semanticRecall":{"mode":"semantic"}}`), "")
+	}
+	for _, question := range []string{"tomatoes", "roses"} {
+		got := byMeaning(question)
+		seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
+		if got.status != http.StatusServiceUnavailable || err != nil || seconds < 500 || seconds > 600 {
+			t.Errorf("%s: %d %s, Retry-After %q", question, got.status, got.body, got.header.Get("Retry-After"))
+		}
+	}
+	hybrid := must(t, r.Server, http.MethodPost, "/api/memory/recall", `{"threadId":"garden","perPage":0,"vectorSearchString":"tomatoes"}`)
+	if hybrid["degraded"] != true {
+		t.Errorf("hybrid answers %v", hybrid)
+	}
+	if n := r.stub.Requests(); n != 1 {
+		t.Errorf("the service was asked %d times", n)
 	}
 }
 

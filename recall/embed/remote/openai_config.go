@@ -38,7 +38,7 @@ type OpenAIConfig struct {
 	Attempts int
 	// Backoff is the wait before the second attempt, doubled before each
 	// further one and spread at random; default 500 ms. A longer Retry-After of
-	// the service comes first.
+	// the service comes first; one of more than 2 s ends the attempts.
 	Backoff time.Duration
 	// Concurrency is the most requests under way at once, 1 to 1,000, for
 	// queries and for documents apart; default 8.

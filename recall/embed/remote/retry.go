@@ -9,17 +9,23 @@ import (
 	"github.com/pgrecall/pgrecall/recall/embed"
 )
 
+// queryPatience is the longest wait that a service can ask for within a query.
+// Somebody waits for it, and holds up others: a failure at once, which says how long
+// to leave the service alone, is worth more.
+const queryPatience = 2 * time.Second
+
 // retried calls call up to attempts times while it fails with embed.ErrUnavailable.
 // The wait before the next call is backoff, doubled each time, or what the
-// service asked for where that is longer. Where the context ends sooner, it
-// returns at once: the caller can use the time better.
+// service asked for where that is longer. Where that is more than queryPatience, or
+// the context ends sooner, it returns at once: the caller can use the time better.
 func retried[T any](ctx context.Context, attempts int, backoff time.Duration, call func() (T, error)) (T, error) {
 	for attempt := 1; ; attempt++ {
 		result, err := call()
-		if !errors.Is(err, embed.ErrUnavailable) || attempt == attempts {
+		asked := askedWait(err)
+		if !errors.Is(err, embed.ErrUnavailable) || attempt == attempts || asked > queryPatience {
 			return result, err
 		}
-		if !wait(ctx, max(spread(backoff), askedWait(err))) {
+		if !wait(ctx, max(spread(backoff), asked)) {
 			return result, err
 		}
 		backoff *= 2

@@ -38,12 +38,27 @@ func TestRetriedWaitsAsLongAsItIsAsked(t *testing.T) {
 		calls := 0
 		_, err := retried(t.Context(), 3, time.Second, func() (int, error) {
 			if calls++; calls == 1 {
-				return 0, &embed.Error{Reason: embed.ErrUnavailable, RetryAfter: 30 * time.Second}
+				return 0, &embed.Error{Reason: embed.ErrUnavailable, RetryAfter: queryPatience}
 			}
 			return 0, nil
 		})
 		require.NoError(t, err)
-		assert.Equal(t, 30*time.Second, time.Since(begin))
+		assert.Equal(t, queryPatience, time.Since(begin))
+	})
+}
+
+func TestRetriedDoesNotWaitForAServiceThatWantsALongRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		calls := 0
+		_, err := retried(t.Context(), 3, time.Second, func() (int, error) {
+			calls++
+			return 0, &embed.Error{Reason: embed.ErrUnavailable, RetryAfter: queryPatience + 1}
+		})
+		require.ErrorIs(t, err, embed.ErrUnavailable)
+		assert.Equal(t, 1, calls)
+		assert.Zero(t, time.Since(begin))
 	})
 }
 
