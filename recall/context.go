@@ -111,118 +111,119 @@ func (m *Memory) lastSaid(ctx context.Context, threadID, resourceID string) (str
 type pack struct {
 	turn     Turn
 	messages []Message // in order
-	tokens   map[string]int
-	units    []unit
-	taken    map[string]bool // by the id of a message
+	tokens   []int     // that each message takes; 0 where they are not counted yet
+	unitOf   []int     // the unit that each message is of, which is taken or left as one
+	taken    map[int]bool
+	claims   []claim // the first first
 }
 
-// unit is what is taken or left as one: a message, or a tool call with its results.
-type unit struct {
-	messages []Message // in order
-	standing standing
-	history  bool // of the page: without a newer one it is not taken
+// claim is a reason to take a unit. It may have several.
+type claim struct {
+	unit    int
+	grade   grade
+	place   int  // within its grade
+	history bool // as one of the newest messages: only where all that are newer are taken
 }
 
-// standing says how soon a unit is taken: the less the sooner.
-type standing struct{ grade, place int }
+// grade says how soon a unit is taken.
+type grade int
 
-// The grades of a standing.
 const (
-	gradeNewest  = iota // the newest message
-	gradeWorking        // working memory
-	gradeBest           // history by its age, and hits by their rank
-	gradeAround         // what is around hits
+	gradeNewest  grade = iota // the newest message
+	gradeWorking              // working memory
+	gradeBest                 // history by its age, and hits by their rank
+	gradeAround               // what is around hits
 )
 
-func (s standing) compare(other standing) int {
-	return cmp.Or(cmp.Compare(s.grade, other.grade), cmp.Compare(s.place, other.place))
+func (c claim) compare(other claim) int {
+	return cmp.Or(cmp.Compare(c.grade, other.grade), cmp.Compare(c.place, other.place))
 }
 
 // newPack takes messages in their order.
 func newPack(turn Turn, messages []Message, split bool) *pack {
-	p := &pack{turn: turn, messages: messages, tokens: make(map[string]int), taken: make(map[string]bool)}
-	for _, group := range groupTools(messages, split) {
-		p.units = append(p.units, unit{messages: group})
-	}
+	p := &pack{turn: turn, messages: messages, tokens: make([]int, len(messages)), taken: make(map[int]bool)}
+	p.unitOf = toolUnits(messages, split)
 	age := 0
-	for i := len(p.units) - 1; i >= 0; i-- {
-		u := &p.units[i]
-		u.standing = standing{grade: gradeAround + 1}
-		for _, message := range slices.Backward(u.messages) {
-			if slices.Contains(message.Explain.Reasons, ReasonPage) {
-				age++
-				u.history = true
-			}
-			if s := standingOf(message, age); s.compare(u.standing) < 0 {
-				u.standing = s
-			}
+	for i, message := range slices.Backward(messages) {
+		if slices.Contains(message.Explain.Reasons, ReasonPage) {
+			age++
 		}
+		p.claims = append(p.claims, claimsOf(message.Explain, p.unitOf[i], age)...)
 	}
+	slices.Reverse(p.claims) // of several that are equal the oldest is the first
+	slices.SortStableFunc(p.claims, claim.compare)
 	return p
 }
 
-// standingOf gives the standing of a message; age counts those of the page from the
-// newest, which is 1.
-func standingOf(message Message, age int) standing {
-	why := message.Explain
-	best := standing{gradeAround, max(why.Offset, -why.Offset)}
+// claimsOf gives the claims that a message has for its unit; age counts those of the
+// page from the newest, which is 1.
+func claimsOf(why *Explanation, unit, age int) []claim {
+	var claims []claim
+	if slices.Contains(why.Reasons, ReasonWorkingMemory) {
+		return []claim{{unit: unit, grade: gradeWorking}}
+	}
+	if slices.Contains(why.Reasons, ReasonPage) {
+		history := claim{unit: unit, grade: gradeBest, place: 2 * age, history: true}
+		if age == 1 {
+			history.grade = gradeNewest
+		}
+		claims = append(claims, history)
+	}
 	if why.Hit != nil {
-		best = standing{gradeBest, 2*why.Hit.Rank + 1}
+		claims = append(claims, claim{unit: unit, grade: gradeBest, place: 2*why.Hit.Rank + 1})
 	}
-	switch {
-	case slices.Contains(why.Reasons, ReasonWorkingMemory):
-		return standing{gradeWorking, 0}
-	case !slices.Contains(why.Reasons, ReasonPage):
-		return best
-	case age == 1:
-		return standing{gradeNewest, 0}
-	case best.grade == gradeBest && best.place < 2*age:
-		return best
-	default:
-		return standing{gradeBest, 2 * age}
+	if len(claims) == 0 {
+		claims = append(claims, claim{unit: unit, grade: gradeAround, place: max(why.Offset, -why.Offset)})
 	}
+	return claims
 }
 
-// groupTools puts messages together that share tool calls, in the order of the
-// first of each.
-func groupTools(messages []Message, split bool) [][]Message {
-	var groups [][]Message
-	groupOf := make(map[string]int) // by thread and tool call
-	for _, message := range messages {
+// toolUnits gives the unit of each message: its own, or one with all that share tool
+// calls with it.
+func toolUnits(messages []Message, split bool) []int {
+	units := make([]int, len(messages))
+	unitOf := make(map[string]int) // by thread and tool call
+	for i, message := range messages {
+		units[i] = i
+		if split {
+			continue
+		}
 		calls, results := toolPairs(message.Content)
-		at := -1
 		for _, id := range slices.Concat(calls, results) {
-			if i, known := groupOf[message.ThreadID+"\x00"+id]; known && !split {
-				at = i
+			id = message.ThreadID + "\x00" + id
+			if with, known := unitOf[id]; known {
+				join(units, with, i)
 			}
-		}
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, nil)
-		}
-		groups[at] = append(groups[at], message)
-		for _, id := range slices.Concat(calls, results) {
-			groupOf[message.ThreadID+"\x00"+id] = at
+			unitOf[id] = i
 		}
 	}
-	return groups
+	return units
+}
+
+// join makes one unit of those of two messages.
+func join(units []int, a, b int) {
+	from, to := units[b], units[a]
+	for i, unit := range units {
+		if unit == from {
+			units[i] = to
+		}
+	}
 }
 
 // fill takes what there is room for; all of it where maxTokens is 0.
 func (p *pack) fill(maxTokens int) (Context, error) {
-	order := make([]int, len(p.units))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return p.units[i].standing.compare(p.units[j].standing) })
 	var out Context
+	left := make(map[int]bool)
 	broken := false // the history has a gap: what is older would be out of place
-	for n, i := range order {
-		u := &p.units[i]
-		if broken && u.history {
+	for n, c := range p.claims {
+		if p.taken[c.unit] || broken && c.history {
 			continue
 		}
-		p.take(*u, true)
+		if left[c.unit] {
+			broken = broken || c.history
+			continue
+		}
+		p.taken[c.unit] = true
 		messages, tokens, err := p.build()
 		if err != nil {
 			return Context{}, err
@@ -234,54 +235,52 @@ func (p *pack) fill(maxTokens int) (Context, error) {
 		if n == 0 {
 			return Context{}, tooFewTokens(tokens)
 		}
-		p.take(*u, false)
-		broken = broken || u.history
+		p.taken[c.unit], left[c.unit] = false, true
+		broken = broken || c.history
 	}
-	for _, message := range p.messages {
-		if !p.taken[message.ID] {
+	for i, message := range p.messages {
+		if !p.taken[p.unitOf[i]] {
 			out.Dropped = append(out.Dropped, message.ID)
 		}
 	}
 	return out, nil
 }
 
-func (p *pack) take(u unit, take bool) {
-	for _, message := range u.messages {
-		p.taken[message.ID] = take
-	}
-}
-
 // build puts together what is taken, and counts its tokens.
 func (p *pack) build() (messages []Message, tokens int, err error) {
 	var first, own, others []Message
-	for _, message := range p.messages {
+	for i, message := range p.messages {
+		if !p.taken[p.unitOf[i]] {
+			continue
+		}
 		message.Recalled = true
-		switch {
-		case !p.taken[message.ID]:
-		case message.ThreadID != p.turn.ThreadID:
+		if message.ThreadID != p.turn.ThreadID {
 			others = append(others, message)
-		case slices.Contains(message.Explain.Reasons, ReasonWorkingMemory):
+			continue
+		}
+		if p.tokens[i] == 0 {
+			if p.tokens[i], err = tokensOf(message); err != nil {
+				return nil, 0, err
+			}
+		}
+		tokens += p.tokens[i]
+		if slices.Contains(message.Explain.Reasons, ReasonWorkingMemory) {
 			first = append(first, message)
-		default:
+		} else {
 			own = append(own, message)
 		}
 	}
 	if len(others) > 0 {
 		remembered := rememberedMessage(others, p.turn)
 		remembered.Explain = &Explanation{Reasons: reasonsOf(others)}
-		delete(p.tokens, remembered.ID) // it has changed
 		first = append(first, remembered)
-	}
-	messages = slices.Concat(first, own)
-	for _, message := range messages {
-		if _, known := p.tokens[message.ID]; !known {
-			if p.tokens[message.ID], err = tokensOf(message); err != nil {
-				return nil, 0, err
-			}
+		more, err := tokensOf(remembered)
+		if err != nil {
+			return nil, 0, err
 		}
-		tokens += p.tokens[message.ID]
+		tokens += more
 	}
-	return messages, tokens, nil
+	return slices.Concat(first, own), tokens, nil
 }
 
 // reasonsOf gives the reasons of messages together, each once.

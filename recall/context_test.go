@@ -2,6 +2,7 @@ package recall_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,4 +126,60 @@ func TestContextKeepsWithinItsTokens(t *testing.T) {
 	in.MaxTokens = -1
 	_, err := m.Context(ctx, in)
 	requireCode(t, err, recall.CodeInvalid, "maxTokens")
+}
+
+func TestContextKeepsItsHistoryWhereAHitOfTheSamePageIsTooLong(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	messages := talk("m", 17)
+	messages[8].Content = text("An okapi. " + strings.Repeat("It went on and on. ", 200))
+	m.save(t, messages...)
+	in := recall.ContextRequest{ThreadID: thread, ResourceID: resource, Query: "okapi", Config: lastAnd(16, 1), MaxTokens: 400}
+	got := m.whatModelsSee(t, in)
+	assert.Equal(t, []string{"m10", "m11", "m12", "m13", "m14", "m15", "m16", "m17"}, ids(got.Messages), "what is newer than the hit")
+	assert.Equal(t, []string{"m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"}, got.Dropped, "the hit, and what is older")
+}
+
+func TestContextKeepsHitsBeyondAGapInTheHistory(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	m.save(t, said("hit2", "An okapi in the zoo, and much else that made the day a long one to remember"), said("hit1", "An okapi, an okapi"),
+		said("long", strings.Repeat("It went on and on. ", 200)), said("last", "Good night"))
+	for _, lastMessages := range []int{2, 4} {
+		config := lastAnd(lastMessages, 2)
+		config.SemanticRecall.Search.Before, config.SemanticRecall.Search.After = of(0), of(0)
+		got := m.whatModelsSee(t, recall.ContextRequest{ThreadID: thread, ResourceID: resource, Query: "okapi", Config: config, MaxTokens: 400})
+		assert.Equal(t, []string{"hit2", "hit1", "last"}, ids(got.Messages), "whether the page has them or not")
+		assert.Equal(t, []string{"long"}, got.Dropped)
+	}
+}
+
+func TestContextKeepsTheCallOfEachOfSeveralResults(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	m.save(t,
+		said("u1", "What is the weather here and there?"),
+		message(recall.NewMessage{ID: "call1", Role: "assistant", Content: toolCall("c1")}),
+		message(recall.NewMessage{ID: "call2", Role: "assistant", Content: toolCall("c2")}),
+		message(recall.NewMessage{ID: "results", Role: "tool", Content: toolResult("c1", "c2")}),
+		said("u2", "Thanks"),
+	)
+	in := recall.ContextRequest{ThreadID: thread, Config: lastAnd(5, 0)}
+	all := m.whatModelsSee(t, in)
+	for in.MaxTokens = all.Tokens; in.MaxTokens > 20; in.MaxTokens-- {
+		got := ids(m.whatModelsSee(t, in).Messages)
+		calls := slices.Contains(got, "call1") && slices.Contains(got, "call2")
+		require.Equal(t, calls, slices.Contains(got, "results"), "%d tokens give %q", in.MaxTokens, got)
+	}
+}
+
+func TestContextCountsMessagesThatAreCalledAsItsOwn(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	m.save(t, said("recalled", strings.Repeat("It went on and on. ", 50)), said("last", "Good night"))
+	m.save(t, message(recall.NewMessage{ID: "far", ThreadID: "trip", Content: text("We saw whales off the coast"), CreatedAt: epoch}))
+	got := m.whatModelsSee(t, recall.ContextRequest{ThreadID: thread, ResourceID: resource, Query: "whales", Config: lastAnd(2, 1), MaxTokens: 150})
+	assert.Equal(t, []string{"recalled", "last"}, ids(got.Messages))
+	assert.Equal(t, []string{"recalled"}, got.Dropped)
+	assert.Equal(t, "system", got.Messages[0].Role)
 }
