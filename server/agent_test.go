@@ -114,3 +114,42 @@ func TestABadConfigurationIsRefusedByItsFields(t *testing.T) {
 		t.Errorf("something was stored: %s", got.body)
 	}
 }
+
+func TestAnAgentIsNamedInTheQueryOrInTheBody(t *testing.T) {
+	t.Parallel()
+	s := kept(t)
+	must(t, s, http.MethodPut, ofAgent, `{"config":{"lastMessages":1,"semanticRecall":false,"workingMemory":{"enabled":true,"schema":{"type":"object"}}}}`)
+	for _, named := range [][2]string{{"?agentId=agent", ""}, {"", `,"agentId":"agent"`}, {"?agentId=agent", `,"agentId":"agent"`}} {
+		for path, count := range map[string]int{"recall": 1, "context": 2, "processors/message-history/input": 1, "processors/working-memory/input": 1} {
+			got := must(t, s, http.MethodPost, "/api/memory/"+path+named[0], `{"threadId":"garden"`+named[1]+`}`)
+			if messages := got["messages"].([]any); len(messages) != count {
+				t.Errorf("%s, named by %q, gives %d messages, want %d", path, named, len(messages), count)
+			}
+		}
+		got := call(t, s, http.MethodPost, "/api/memory/threads/garden/working-memory"+named[0], `{"workingMemory":"no document"`+named[1]+`}`)
+		if got.status != http.StatusUnprocessableEntity {
+			t.Errorf("working memory, named by %q: %d", named, got.status)
+		}
+	}
+}
+
+func TestAnAgentIsNotNamedInTwoWays(t *testing.T) {
+	t.Parallel()
+	e := detached(quiet())
+	for path, body := range map[string]string{
+		"threads":                           `"resourceId":"sam"`,
+		"threads/t/clone":                   `"newThreadId":"u"`,
+		"threads/t/working-memory":          `"workingMemory":"x"`,
+		"threads/t/working-memory/restore":  `"version":1`,
+		"save-messages":                     `"messages":[]`,
+		"recall":                            `"threadId":"t"`,
+		"context":                           `"threadId":"t"`,
+		"processors/semantic-recall/input":  `"threadId":"t"`,
+		"processors/message-history/output": `"threadId":"t","resourceId":"sam"`,
+	} {
+		got := send(t, e, request(http.MethodPost, "/api/memory/"+path+"?agentId=a", `{"agentId":"b",`+body+`}`))
+		if p := got.problem(t); got.status != http.StatusBadRequest || !slices.Equal(p.fields(), []string{"agentId"}) {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}

@@ -152,17 +152,25 @@ func (o object) key(name string) string {
 	return *text
 }
 
+// agentOr reads the agentId, for routes that take it as a query parameter too, which
+// is given.
+func (o object) agentOr(inQuery string) string { return o.keyOr(agentIDParam, inQuery) }
+
 // ownerOr reads the resourceId that must own what the request is about, for routes
 // that take it as a query parameter too, which is given.
-func (o object) ownerOr(inQuery string) string {
-	owner := o.key("resourceId")
-	if owner == "" {
+func (o object) ownerOr(inQuery string) string { return o.keyOr("resourceId", inQuery) }
+
+// keyOr reads a key that may be a query parameter as well, which is given: where both
+// are there they must be the same.
+func (o object) keyOr(name, inQuery string) string {
+	key := o.key(name)
+	if key == "" {
 		return inQuery
 	}
-	if inQuery != "" && inQuery != owner {
-		o.fault("resourceId", "differs from the query parameter")
+	if inQuery != "" && inQuery != key {
+		o.fault(name, "differs from the query parameter")
 	}
-	return owner
+	return key
 }
 
 // count reads an integer from 0; nil where there is none.

@@ -17,6 +17,14 @@ func TestAnUnknownFormatIsRefusedByEveryRouteThatGivesMessages(t *testing.T) {
 			request(http.MethodPost, "/api/memory/save-messages?format="+format, `{"messages":[]}`),
 			request(http.MethodPatch, "/api/memory/messages?format="+format, `{"messages":[]}`),
 			request(http.MethodPost, "/api/memory/threads/t/clone?format="+format, `{}`),
+			request(http.MethodPost, "/api/memory/context?format="+format, `{"threadId":"t"}`),
+			request(http.MethodPost, "/api/memory/context", `{"threadId":"t","format":"`+format+`"}`),
+			request(http.MethodPost, processors+"semantic-recall/input?format="+format, `{"threadId":"t"}`),
+			request(http.MethodPost, processors+"semantic-recall/output", `{"threadId":"t","resourceId":"sam","format":"`+format+`"}`),
+			request(http.MethodPost, processors+"working-memory/input?format="+format, `{"threadId":"t"}`),
+			request(http.MethodPost, processors+"working-memory/output?format="+format, `{"threadId":"t","resourceId":"sam"}`),
+			request(http.MethodPost, processors+"message-history/input", `{"threadId":"t","format":"`+format+`"}`),
+			request(http.MethodPost, processors+"message-history/output?format="+format, `{"threadId":"t","resourceId":"sam"}`),
 		} {
 			got := send(t, e, r)
 			if fields := got.problem(t).fields(); got.status != http.StatusBadRequest || !slices.Equal(fields, []string{"format"}) {

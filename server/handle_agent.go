@@ -18,7 +18,7 @@ func (a api) status(c echo.Context) error {
 
 func (a api) getConfig(c echo.Context) error {
 	q := a.readQuery(c)
-	agent := q.key("agentId")
+	agent := q.key(agentIDParam)
 	if err := q.faults.err(); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (a api) putConfig(c echo.Context) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	agent := q.mustKey("agentId")
+	agent := q.mustKey(agentIDParam)
 	if err := q.faults.err(); err != nil {
 		return err
 	}

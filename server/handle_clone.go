@@ -12,7 +12,7 @@ func (a api) cloneThread(c echo.Context) error {
 		return err
 	}
 	q := a.readQuery(c)
-	owner, format := q.key("resourceId"), q.format()
+	owner, format, agent := q.key("resourceId"), q.format(), q.key(agentIDParam)
 	if err := q.faults.err(); err != nil {
 		return err
 	}
@@ -36,10 +36,11 @@ func (a api) cloneThread(c echo.Context) error {
 		EndsAt:           selection.date("endDate"),
 		MessageIDs:       selection.texts("messageIds"),
 	}
+	agent = body.agentOr(agent)
 	if err := f.err(); err != nil {
 		return err
 	}
-	if clone.ResourceMemory, err = a.carriesMemory(c, clone.ResourceID); err != nil {
+	if clone.ResourceMemory, err = a.carriesMemory(c, agent, clone.ResourceID); err != nil {
 		return err
 	}
 	cloned, err := a.memory.CloneThread(c.Request().Context(), clone)
@@ -51,11 +52,9 @@ func (a api) cloneThread(c echo.Context) error {
 
 // carriesMemory says whether a clone's owner gets the working memory of the source's:
 // where the agent of the call has that of resources.
-func (a api) carriesMemory(c echo.Context, owner string) (bool, error) {
-	q := a.readQuery(c)
-	agent := q.key("agentId")
-	if err := q.faults.err(); err != nil || agent == "" || owner == "" {
-		return false, err
+func (a api) carriesMemory(c echo.Context, agent, owner string) (bool, error) {
+	if agent == "" || owner == "" {
+		return false, nil
 	}
 	config, err := a.memory.AgentConfig(c.Request().Context(), agent)
 	return config.WorkingMemory.Enabled && config.WorkingMemory.Scope != recall.ScopeThread, err

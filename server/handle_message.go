@@ -28,11 +28,11 @@ func (a api) saveMessages(c echo.Context) error {
 	for _, o := range body.objects("messages") {
 		messages = append(messages, readNewMessage(o))
 	}
-	createThreads := body.flag("createThread")
+	createThreads, agent := body.flag("createThread"), body.agentOr(q.text(agentIDParam))
 	if err := f.err(); err != nil {
 		return err
 	}
-	saved, err := a.memory.SaveMessages(c.Request().Context(), messages, createThreads, recall.ForAgent(q.text("agentId")))
+	saved, err := a.memory.SaveMessages(c.Request().Context(), messages, createThreads, recall.ForAgent(agent))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (a api) listMessages(c echo.Context) error {
 		return err
 	}
 	list := a.memory.ListMessages
-	if q.text("agentId") != "" {
+	if q.text(agentIDParam) != "" {
 		list = a.memory.Recall
 	}
 	result, err := list(c.Request().Context(), request)
@@ -57,7 +57,7 @@ func readMessageQuery(q query) recall.Request {
 // recall takes the whole of a request as a body.
 func (a api) recall(c echo.Context) error {
 	q := a.readQuery(c)
-	format := q.format()
+	format, agent := q.format(), q.key(agentIDParam)
 	if err := q.faults.err(); err != nil {
 		return err
 	}
@@ -66,11 +66,11 @@ func (a api) recall(c echo.Context) error {
 		return err
 	}
 	request := readRecallBody(body)
-	format = body.formatOr(format)
+	format, agent = body.formatOr(format), body.agentOr(agent)
 	if err := f.err(); err != nil {
 		return err
 	}
-	config, err := a.configOf(c, body.text("agentId"), "threadConfig", body.raw("threadConfig"))
+	config, err := a.configOf(c, agent, "threadConfig", body.raw("threadConfig"))
 	if err != nil {
 		return err
 	}
@@ -86,9 +86,8 @@ func (a api) recall(c echo.Context) error {
 }
 
 func readRecallBody(body object) recall.Request {
-	body.only("agentId", "threadId", "resourceId", "perPage", "page", "cursor", "orderBy", "filter", "include",
+	body.only(agentIDParam, "threadId", "resourceId", "perPage", "page", "cursor", "orderBy", "filter", "include",
 		"keepToolPairs", "includeTotal", "explain", "vectorSearchString", "threadConfig", "format")
-	body.key("agentId")
 	body.text("vectorSearchString")
 	body.object("threadConfig")
 	return recall.Request{

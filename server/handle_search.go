@@ -23,7 +23,7 @@ const (
 func (a api) search(c echo.Context) error {
 	q := a.readQuery(c)
 	request := readSearchQuery(q)
-	agent, ofCall := q.key("agentId"), q.json("memoryConfig")
+	agent, ofCall := q.key(agentIDParam), q.json("memoryConfig")
 	if err := q.faults.err(); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (a api) createThread(c echo.Context) error {
 		ResourceID: body.key("resourceId"),
 		Title:      body.textIfGiven("title"),
 		Metadata:   body.rawObject("metadata"),
-		AgentID:    q.text("agentId"),
+		AgentID:    body.agentOr(q.text(agentIDParam)),
 	}
 	if err := f.err(); err != nil {
 		return err

@@ -7,13 +7,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/recall/format"
 )
 
 // before gives the handler of a processor on input: it answers with what is put
 // before a turn's messages.
 func before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.Recalled, error)) func(api, echo.Context) error {
 	return func(a api, c echo.Context) error {
-		turn, err := a.readTurn(c)
+		turn, inFormat, err := a.readTurn(c)
 		if err != nil {
 			return err
 		}
@@ -21,7 +22,7 @@ func before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.
 		if err != nil {
 			return inTerms(err, map[string]string{"vectorSearchString": "messages", "threadConfig.": "config."})
 		}
-		answer := appendArray([]byte(`{"messages":`), found.Messages, appendMessage)
+		answer := appendMessages([]byte(`{"messages":`), found.Messages, inFormat, appendMessage)
 		if found.Degraded {
 			answer = append(answer, `,"degraded":true`...)
 		}
@@ -31,7 +32,7 @@ func before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.
 
 // saveTurn is every processor on output.
 func (a api) saveTurn(c echo.Context) error {
-	turn, err := a.readTurn(c)
+	turn, inFormat, err := a.readTurn(c)
 	if err != nil {
 		return err
 	}
@@ -39,36 +40,39 @@ func (a api) saveTurn(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return respond(c, append(appendArray([]byte(`{"messages":`), saved, appendMessageAsGiven), '}'))
+	return respond(c, append(appendMessages([]byte(`{"messages":`), saved, inFormat, appendMessageAsGiven), '}'))
 }
 
-func (a api) readTurn(c echo.Context) (recall.Turn, error) {
-	if err := a.readQuery(c).faults.err(); err != nil {
-		return recall.Turn{}, err
+// readTurn reads a turn, and the format of the messages in the answer.
+func (a api) readTurn(c echo.Context) (recall.Turn, format.Format, error) {
+	q := a.readQuery(c)
+	inFormat, agent := q.format(), q.key(agentIDParam)
+	if err := q.faults.err(); err != nil {
+		return recall.Turn{}, "", err
 	}
 	body, f, err := a.readBody(c)
 	if err != nil {
-		return recall.Turn{}, err
+		return recall.Turn{}, "", err
 	}
-	body.only("agentId", "messages", "threadId", "resourceId", "config")
+	body.only(agentIDParam, "messages", "threadId", "resourceId", "config", "format")
+	inFormat = body.formatOr(inFormat)
 	body.must("threadId")
-	turn := recall.Turn{ThreadID: body.key("threadId"), ResourceID: body.key("resourceId")}
+	turn := recall.Turn{ThreadID: body.key("threadId"), ResourceID: body.key("resourceId"), AgentID: body.agentOr(agent)}
 	for _, o := range body.objects("messages") {
 		turn.Messages = append(turn.Messages, readNewMessage(o))
 	}
-	turn.AgentID = body.key("agentId")
 	body.object("config")
 	if err := f.err(); err != nil {
-		return recall.Turn{}, err
+		return recall.Turn{}, "", err
 	}
 	turn.Config, err = a.configOf(c, turn.AgentID, "config", body.raw("config"))
-	return turn, err
+	return turn, inFormat, err
 }
 
 // context gives what a model is to see of a conversation.
 func (a api) context(c echo.Context) error {
 	q := a.readQuery(c)
-	format := q.format()
+	inFormat, agent := q.format(), q.key(agentIDParam)
 	if err := q.faults.err(); err != nil {
 		return err
 	}
@@ -76,9 +80,9 @@ func (a api) context(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body.only("agentId", "threadId", "resourceId", "query", "lastMessages", "semanticRecall", "workingMemory", "maxTokens", "keepToolPairs",
+	body.only(agentIDParam, "threadId", "resourceId", "query", "lastMessages", "semanticRecall", "workingMemory", "maxTokens", "keepToolPairs",
 		"format")
-	format = body.formatOr(format)
+	inFormat, agent = body.formatOr(inFormat), body.agentOr(agent)
 	body.must("threadId")
 	request := recall.ContextRequest{
 		ThreadID: body.key("threadId"), ResourceID: body.key("resourceId"), Query: body.key("query"),
@@ -90,7 +94,6 @@ func (a api) context(c echo.Context) error {
 			body.fault("maxTokens", "must be at least 1")
 		}
 	}
-	agent := body.key("agentId")
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func (a api) context(c echo.Context) error {
 	if err != nil {
 		return inTerms(err, map[string]string{"vectorSearchString": "query", "threadConfig.": ""})
 	}
-	answer := appendMessages([]byte(`{"messages":`), found.Messages, format, appendMessage)
+	answer := appendMessages([]byte(`{"messages":`), found.Messages, inFormat, appendMessage)
 	answer = strconv.AppendInt(append(answer, `,"tokens":`...), int64(found.Tokens), 10)
 	answer = appendText(append(answer, `,"tokenizer":`...), recall.Tokenizer)
 	answer = appendArray(append(answer, `,"dropped":`...), found.Dropped, appendText)

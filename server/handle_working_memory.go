@@ -45,7 +45,7 @@ func (a api) listWorkingMemoryVersions(c echo.Context) error {
 	if size := q.count("perPage"); size != nil {
 		perPage = *size
 	}
-	of, err := a.workingMemoryOf(c, q, q.key("resourceId"), q.json("memoryConfig"))
+	of, err := a.queriedWorkingMemory(c, q)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a api) restoreWorkingMemory(c echo.Context) error {
 // readWorkingMemory reads the working memory that the query is about.
 func (a api) readWorkingMemory(c echo.Context) (recall.WorkingMemoryOf, recall.WorkingMemory, error) {
 	q := a.readQuery(c)
-	of, err := a.workingMemoryOf(c, q, q.key("resourceId"), q.json("memoryConfig"))
+	of, err := a.queriedWorkingMemory(c, q)
 	if err != nil {
 		return of, recall.WorkingMemory{}, err
 	}
@@ -105,7 +105,7 @@ func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, []int64
 		return none, object{}, nil, err
 	}
 	q := a.readQuery(c)
-	owner := q.key("resourceId")
+	owner, agent := q.key("resourceId"), q.key(agentIDParam)
 	if err := q.faults.err(); err != nil {
 		return none, object{}, nil, err
 	}
@@ -117,24 +117,30 @@ func (a api) readChange(c echo.Context) (recall.WorkingMemoryOf, object, []int64
 	if err != nil {
 		return none, object{}, nil, err
 	}
-	owner, ofCall := body.ownerOr(owner), body.rawObject("memoryConfig")
+	owner, agent = body.ownerOr(owner), body.agentOr(agent)
+	ofCall := body.rawObject("memoryConfig")
 	if err := f.err(); err != nil {
 		return none, object{}, nil, err
 	}
-	of, err := a.workingMemoryOf(c, q, owner, ofCall)
+	of, err := a.workingMemoryOf(c, owner, agent, ofCall)
 	return of, body, versions, err
+}
+
+// queriedWorkingMemory says which working memory a query is about.
+func (a api) queriedWorkingMemory(c echo.Context, q query) (recall.WorkingMemoryOf, error) {
+	owner, agent, ofCall := q.key("resourceId"), q.key(agentIDParam), q.json("memoryConfig")
+	if err := q.faults.err(); err != nil {
+		return recall.WorkingMemoryOf{}, err
+	}
+	return a.workingMemoryOf(c, owner, agent, ofCall)
 }
 
 // workingMemoryOf says which working memory is meant: by the thread of the path and
 // the configuration that holds.
-func (a api) workingMemoryOf(c echo.Context, q query, owner string, ofCall json.RawMessage) (recall.WorkingMemoryOf, error) {
+func (a api) workingMemoryOf(c echo.Context, owner, agent string, ofCall json.RawMessage) (recall.WorkingMemoryOf, error) {
 	of := recall.WorkingMemoryOf{ResourceID: owner}
 	var err error
 	if of.ThreadID, err = pathID(c, threadIDParam); err != nil {
-		return of, err
-	}
-	agent := q.key("agentId")
-	if err := q.faults.err(); err != nil {
 		return of, err
 	}
 	config, err := a.configOf(c, agent, "memoryConfig", ofCall)

@@ -120,3 +120,23 @@ func TestWhatIsAnothersOrNotThereIsRefusedWhereTheBodyNamesItToo(t *testing.T) {
 		}
 	}
 }
+
+func TestProcessorsGiveMessagesInAnyFormat(t *testing.T) {
+	t.Parallel()
+	s := kept(t)
+	const turn = `"resourceId":"sam","messages":[{"id":"q","role":"user","content":"yellow leaves"}],` +
+		`"config":{"semanticRecall":{"topK":2,"messageRange":0,"mode":"lexical"},"workingMemory":{"enabled":true}}`
+	for format, member := range map[string]string{"openai": "content", "anthropic": "content", "aisdk-v5": "parts", "aisdk-v4": "parts"} {
+		for name, thread := range map[string]string{
+			"semantic-recall/input": "work", "working-memory/input": "work", "message-history/input": "work", "message-history/output": "new",
+		} {
+			for _, request := range [][2]string{{"?format=" + format, ""}, {"", `,"format":"` + format + `"`}} {
+				messages := must(t, s, http.MethodPost, processors+name+request[0], `{"threadId":"`+thread+`",`+turn+request[1]+`}`)["messages"].([]any)
+				first := messages[0].(map[string]any)
+				if first[member] == nil || first["source"] != nil {
+					t.Errorf("%s %s gives %v", name, format, first)
+				}
+			}
+		}
+	}
+}
