@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -43,16 +44,24 @@ func (c *agentListCommand) Run(ctx context.Context, term terminal) error {
 
 type agentGetCommand struct {
 	databaseSettings `embed:""`
+	embedderSettings `embed:""`
 	outputSettings   `embed:""`
 	ID               string `arg:"" help:"The agent's id."`
 }
 
-// Validate refuses a missing or malformed database URL.
-func (c *agentGetCommand) Validate() error { return c.validate() }
+// Validate refuses settings that cannot be meant.
+func (c *agentGetCommand) Validate() error {
+	return errors.Join(c.databaseSettings.validate(), c.embedderSettings.validate())
+}
 
-// Run shows what holds for the agent, defaults included.
+// Run shows what holds for the agent, defaults included: those of a server with the
+// same embedder.
 func (c *agentGetCommand) Run(ctx context.Context, term terminal) error {
-	return c.withMemory(ctx, nil, func(m *recall.Memory) error {
+	_, options, err := c.open()
+	if err != nil {
+		return err
+	}
+	return c.withMemory(ctx, options, func(m *recall.Memory) error {
 		config, err := m.AgentConfigJSON(ctx, c.ID)
 		if err != nil {
 			return err
