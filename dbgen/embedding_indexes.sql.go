@@ -319,6 +319,29 @@ func (q *Queries) EmbeddingIndexSetState(ctx context.Context, db DBTX, arg Embed
 	return err
 }
 
+const embeddingIndexStayIdle = `-- name: EmbeddingIndexStayIdle :exec
+SELECT set_config('idle_in_transaction_session_timeout', '0', true)
+`
+
+// Lets this transaction be idle for as long as it takes.
+func (q *Queries) EmbeddingIndexStayIdle(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, embeddingIndexStayIdle)
+	return err
+}
+
+const embeddingIndexTryBackfill = `-- name: EmbeddingIndexTryBackfill :one
+SELECT pg_try_advisory_xact_lock(hashtext('pgrecall backfill'), hashtext($1::text))
+`
+
+// Says whether nobody else backfills an index, and keeps others from it until the
+// transaction ends. Meanwhile it holds neither a table nor a snapshot.
+func (q *Queries) EmbeddingIndexTryBackfill(ctx context.Context, db DBTX, name string) (bool, error) {
+	row := db.QueryRow(ctx, embeddingIndexTryBackfill, name)
+	var pg_try_advisory_xact_lock bool
+	err := row.Scan(&pg_try_advisory_xact_lock)
+	return pg_try_advisory_xact_lock, err
+}
+
 const embeddingIndexWaitBriefly = `-- name: EmbeddingIndexWaitBriefly :exec
 SELECT set_config('lock_timeout', '200ms', true)
 `

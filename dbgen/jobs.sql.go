@@ -52,6 +52,21 @@ func (q *Queries) JobBacklog(ctx context.Context, db DBTX) (JobBacklogRow, error
 	return i, err
 }
 
+const jobCompleteMany = `-- name: JobCompleteMany :exec
+UPDATE recall.river_job AS j
+SET state = 'completed',
+    finalized_at = statement_timestamp()
+WHERE j.id = ANY ($1::bigint[])
+    AND j.finalized_at IS NULL
+    AND j.state <> 'running'
+`
+
+// Ends jobs that nobody works on, as done. river_job_pkey.
+func (q *Queries) JobCompleteMany(ctx context.Context, db DBTX, ids []int64) error {
+	_, err := db.Exec(ctx, jobCompleteMany, ids)
+	return err
+}
+
 const jobCountGivenUp = `-- name: JobCountGivenUp :one
 SELECT count(*)
 FROM unnest($1::text[]) AS i (message_id)
@@ -200,6 +215,51 @@ func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]Jo
 			&i.WaitsFor,
 			&i.LastError,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const jobListWaiting = `-- name: JobListWaiting :many
+SELECT j.id, j.args
+FROM recall.river_job AS j
+WHERE j.finalized_at IS NULL
+    AND j.queue <> 'maintenance'
+    AND j.queue = $1::text
+    AND j.state <> 'running'
+    AND j.id > $2::bigint
+ORDER BY j.id
+LIMIT $3::bigint
+`
+
+type JobListWaitingParams struct {
+	Queue   string
+	AfterID int64
+	MaxRows int64
+}
+
+type JobListWaitingRow struct {
+	ID   int64
+	Args []byte
+}
+
+// The next jobs of a queue that nobody works on, by id. Reads what waits in other
+// queues too. river_job_unfinished_idx.
+func (q *Queries) JobListWaiting(ctx context.Context, db DBTX, arg JobListWaitingParams) ([]JobListWaitingRow, error) {
+	rows, err := db.Query(ctx, jobListWaiting, arg.Queue, arg.AfterID, arg.MaxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []JobListWaitingRow
+	for rows.Next() {
+		var i JobListWaitingRow
+		if err := rows.Scan(&i.ID, &i.Args); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -2,8 +2,12 @@ package recall
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pgrecall/pgrecall/dbgen"
 	"github.com/pgrecall/pgrecall/recall/embed"
@@ -20,6 +24,8 @@ const (
 	// of reach, and backfillWait how long after, doubled each time.
 	backfillRetries = 5
 	backfillWait    = time.Second
+	// completedJobs is how many jobs are looked at at a time.
+	completedJobs = 64
 	// promoteRows is how many vectors go into a graph by one statement, each at
 	// about a millisecond.
 	promoteRows = 200
@@ -28,11 +34,31 @@ const (
 // BackfillIndex gives an index the vectors of all messages that it lacks, and then
 // its graph those it should have. It can be stopped at any time, and goes on where
 // it was. Messages that the embedder rejects are left out and given back. Searches
-// and saves go on meanwhile. CodeConflict when the index is for another embedder.
+// and saves go on meanwhile. Jobs whose work it has done are done. It keeps a
+// connection and works on others. CodeConflict when the index is for another
+// embedder, or is being backfilled already.
 func (m *Memory) BackfillIndex(ctx context.Context, name string, progress Progress) (rejected *jobs.Rejected, err error) {
 	if err := m.checkEmbedderOf(ctx, name); err != nil {
 		return nil, err
 	}
+	err = m.write(ctx, func(tx pgx.Tx) error {
+		if err := m.queries.EmbeddingIndexStayIdle(ctx, tx); err != nil {
+			return err
+		}
+		taken, err := m.queries.EmbeddingIndexTryBackfill(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			return errorf(CodeConflict, "The embedding index %q is being backfilled already", name)
+		}
+		rejected, err = m.backfill(ctx, name, progress)
+		return err
+	})
+	return rejected, err
+}
+
+func (m *Memory) backfill(ctx context.Context, name string, progress Progress) (rejected *jobs.Rejected, err error) {
 	coverage, err := m.IndexCoverage(ctx, name)
 	if err != nil {
 		return nil, err
@@ -46,7 +72,7 @@ func (m *Memory) BackfillIndex(ctx context.Context, name string, progress Progre
 			return rejected, databaseError(err)
 		}
 		if len(ids) == 0 {
-			return rejected, m.Promote(ctx, name, progress)
+			return rejected, m.finishBackfill(ctx, name, progress)
 		}
 		refused, err := m.embedPatiently(ctx, ids)
 		rejected = also(rejected, refused)
@@ -57,6 +83,61 @@ func (m *Memory) BackfillIndex(ctx context.Context, name string, progress Progre
 		done += len(ids)
 		progress("embed", done, max(total, done)) // more may have come meanwhile
 	}
+}
+
+func (m *Memory) finishBackfill(ctx context.Context, name string, progress Progress) error {
+	if err := m.completeJobs(ctx); err != nil {
+		return err
+	}
+	return m.Promote(ctx, name, progress)
+}
+
+// completeJobs ends the jobs for the embedder whose messages lack nothing any more:
+// there may be no server yet that works on them.
+func (m *Memory) completeJobs(ctx context.Context) error {
+	queue := jobs.QueueOf(m.embedder.Model(), m.embedder.Dimensions())
+	for after := int64(0); ; {
+		rows, err := m.queries.JobListWaiting(ctx, m.db, dbgen.JobListWaitingParams{Queue: queue, AfterID: after, MaxRows: completedJobs})
+		if err != nil || len(rows) == 0 {
+			return databaseError(err)
+		}
+		done, err := m.doneJobs(ctx, rows)
+		if err != nil {
+			return err
+		}
+		if err := m.queries.JobCompleteMany(ctx, m.db, done); err != nil {
+			return databaseError(err)
+		}
+		after = rows[len(rows)-1].ID
+	}
+}
+
+// doneJobs gives the ids of those jobs whose messages all have their vectors, are
+// deleted or say nothing.
+func (m *Memory) doneJobs(ctx context.Context, rows []dbgen.JobListWaitingRow) ([]int64, error) {
+	messages := make([][]string, len(rows)) // of each job
+	for i, row := range rows {
+		var args jobs.Embed
+		if err := json.Unmarshal(row.Args, &args); err != nil {
+			return nil, err
+		}
+		messages[i] = args.MessageIDs
+	}
+	lacking, err := m.lacking(ctx, slices.Concat(messages...))
+	if err != nil {
+		return nil, err
+	}
+	lacks := make(map[string]bool, len(lacking))
+	for _, message := range lacking {
+		lacks[message.id] = message.hasText()
+	}
+	done := []int64{}
+	for i, row := range rows {
+		if !slices.ContainsFunc(messages[i], func(id string) bool { return lacks[id] }) {
+			done = append(done, row.ID)
+		}
+	}
+	return done, nil
 }
 
 // checkEmbedderOf fails unless an index is for the embedder's vectors.

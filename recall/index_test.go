@@ -93,6 +93,9 @@ func TestTheWayToAnotherModelAndBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, rejected)
 	assert.Equal(t, [2]int{301, 301}, last)
+	backlog, err = r.Backlog(ctx)
+	require.NoError(t, err)
+	assert.Zero(t, backlog, "all is embedded, though nobody worked on the job")
 	require.NoError(t, r.CutOver(ctx, "second", false))
 	requireCode(t, r.CutOver(ctx, "second", false), recall.CodeConflict)
 
@@ -208,6 +211,52 @@ func TestABackfillGoesOnWhereItWas(t *testing.T) {
 	r.stub.Fail(embedtest.Status(401))
 	_, err = r.BackfillIndex(ctx, "remote", noProgress)
 	require.ErrorIs(t, err, embed.ErrSettings)
+}
+
+func TestOneBackfillOfAnIndexRunsAtATime(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	other := remotelyOn(t, r.url, "other", 3)
+	other.newIndex(t, "other")
+	r.save(t, talk("m", 10)...)
+	hold := r.stub.Hold()
+	first := make(chan error, 1)
+	go func() {
+		_, err := r.BackfillIndex(ctx, "remote", noProgress)
+		first <- err
+	}()
+	<-hold.Arrived()
+	_, err := r.BackfillIndex(ctx, "remote", noProgress)
+	requireCode(t, err, recall.CodeConflict)
+	require.ErrorContains(t, err, "is being backfilled")
+	_, err = other.BackfillIndex(ctx, "other", noProgress)
+	require.NoError(t, err, "another index")
+	r.stub.Release()
+	require.NoError(t, <-first)
+	assert.Len(t, r.asked(), 10)
+	_, err = r.BackfillIndex(ctx, "remote", noProgress)
+	require.NoError(t, err, "once it has ended")
+}
+
+// A job ends with a backfill where that has done all of its work.
+func TestABackfillLeavesTheJobsThatAreNotDone(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.save(t, talk("m", 3)...)
+	r.save(t, said("gone", "To be deleted"), said("blank", "To be blank"))
+	r.save(t, said("good", "Words"), said("bad", "This is poison"))
+	_, err := r.DeleteMessages(ctx, []string{"gone"}, "")
+	require.NoError(t, err)
+	_, err = r.UpdateMessages(ctx, []recall.MessageUpdate{{ID: "blank", Content: text(" ")}}, "")
+	require.NoError(t, err)
+	r.stub.RejectTexts("poison")
+	rejected, err := r.BackfillIndex(ctx, "remote", noProgress)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"bad"}, rejected.MessageIDs)
+	left, err := r.Jobs(ctx, recall.JobListing{})
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	assert.Equal(t, []string{"good", "bad"}, left[0].MessageIDs)
 }
 
 // Saves, searches and clones while indexes come and go: whoever is in between sees

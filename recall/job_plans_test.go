@@ -93,6 +93,14 @@ func jobStatements(t must) []jobStatement {
 		{"JobList", "river_job_unfinished_idx", listedJobs, 3 * listedJobs, list(false)},
 		{"JobCountGivenUp", "river_job_dead_message_ids_idx", 10, 5_000, countGivenUp(jobIDs("available", 1), 0)},
 		{"JobCountGivenUp", "river_job_dead_message_ids_idx", 1000 + looked, 5_000 + looked, countGivenUp(jobIDs("discarded", 4), 1000)},
+		{"JobListWaiting", "river_job_unfinished_idx", 2 * waitingJobs, 3 * waitingJobs, func(pool *pgxpool.Pool, q *dbgen.Queries) error {
+			rows, err := q.JobListWaiting(ctx, pool, dbgen.JobListWaitingParams{Queue: "b", MaxRows: listedJobs})
+			assert.Len(t, rows, listedJobs)
+			return err
+		}},
+		{"JobCompleteMany", byJobID, 10, 10 * changed, func(pool *pgxpool.Pool, q *dbgen.Queries) error {
+			return q.JobCompleteMany(ctx, pool, []int64{deadJobs + 3, deadJobs + 4})
+		}},
 		{"JobRetryMany", byJobID, 10, 10 * changed, retry([]int64{7, 9, 9, deadJobs + 1}, 2)},
 		{"JobRetryMany", byJobID, 3 * deadJobs, deadJobs * changed, retry([]int64{}, deadJobs-2)},
 		{"JobDeleteByQueue", "river_job_prioritized_fetching_index", 2 * waitingJobs, waitingJobs * 10, func(pool *pgxpool.Pool, q *dbgen.Queries) error {
@@ -168,5 +176,8 @@ func prepareJobs(t *testing.T, pool *pgxpool.Pool, queries *dbgen.Queries) {
 	require.NoError(t, err)
 	_, err = queries.JobRetryMany(ctx, pool, []int64{})
 	require.NoError(t, err)
+	_, err = queries.JobListWaiting(ctx, pool, dbgen.JobListWaitingParams{MaxRows: listedJobs})
+	require.NoError(t, err)
+	require.NoError(t, queries.JobCompleteMany(ctx, pool, []int64{}))
 	require.NoError(t, queries.JobDeleteByQueue(ctx, pool, ""))
 }

@@ -73,6 +73,15 @@ FROM recall.embedding_indexes AS i
 CROSS JOIN LATERAL recall.unembedded_messages(i, @after_id::text, @max_rows::integer) AS u (message_id)
 WHERE i.name = @name::text;
 
+-- name: EmbeddingIndexTryBackfill :one
+-- Says whether nobody else backfills an index, and keeps others from it until the
+-- transaction ends. Meanwhile it holds neither a table nor a snapshot.
+SELECT pg_try_advisory_xact_lock(hashtext('pgrecall backfill'), hashtext(@name::text));
+
+-- name: EmbeddingIndexStayIdle :exec
+-- Lets this transaction be idle for as long as it takes.
+SELECT set_config('idle_in_transaction_session_timeout', '0', true);
+
 -- name: GraphBacklogList :many
 -- The resources with vectors that a graph should have but does not: that of the
 -- named index or, where the name is empty, those of all that are not retired.

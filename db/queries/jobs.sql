@@ -88,6 +88,28 @@ WITH retried AS (
 )
 SELECT count(*) FROM retried;
 
+-- name: JobListWaiting :many
+-- The next jobs of a queue that nobody works on, by id. Reads what waits in other
+-- queues too. river_job_unfinished_idx.
+SELECT j.id, j.args
+FROM recall.river_job AS j
+WHERE j.finalized_at IS NULL
+    AND j.queue <> 'maintenance'
+    AND j.queue = @queue::text
+    AND j.state <> 'running'
+    AND j.id > @after_id::bigint
+ORDER BY j.id
+LIMIT @max_rows::bigint;
+
+-- name: JobCompleteMany :exec
+-- Ends jobs that nobody works on, as done. river_job_pkey.
+UPDATE recall.river_job AS j
+SET state = 'completed',
+    finalized_at = statement_timestamp()
+WHERE j.id = ANY (@ids::bigint[])
+    AND j.finalized_at IS NULL
+    AND j.state <> 'running';
+
 -- name: JobDeleteByQueue :exec
 -- Removes the jobs of a queue that nobody will work again. All states are named
 -- for river_job_prioritized_fetching_index, which begins with them.
