@@ -60,7 +60,7 @@ func (m *Memory) Context(ctx context.Context, in ContextRequest) (Context, error
 		instruction.Messages[i].Explain = &Explanation{Reasons: []Reason{ReasonWorkingMemory}}
 	}
 	messages := slices.Concat(instruction.Messages, found.Messages)
-	out, err := newPack(turn, messages, in.SplitToolPairs).fill(in.MaxTokens)
+	out, err := newPack(turn, messages, in.SplitToolPairs).fill(ctx, in.MaxTokens)
 	out.Degraded = found.Degraded
 	return out, err
 }
@@ -111,7 +111,7 @@ func (m *Memory) lastSaid(ctx context.Context, threadID, resourceID string) (str
 type pack struct {
 	turn     Turn
 	messages []Message // in order
-	tokens   []int     // that each message takes; 0 where they are not counted yet
+	counts   []counts  // of each message
 	unitOf   []int     // the unit that each message is of, which is taken or left as one
 	taken    map[int]bool
 	claims   []claim // the first first
@@ -141,7 +141,7 @@ func (c claim) compare(other claim) int {
 
 // newPack takes messages in their order.
 func newPack(turn Turn, messages []Message, split bool) *pack {
-	p := &pack{turn: turn, messages: messages, tokens: make([]int, len(messages)), taken: make(map[int]bool)}
+	p := &pack{turn: turn, messages: messages, counts: make([]counts, len(messages)), taken: make(map[int]bool)}
 	p.unitOf = toolUnits(messages, split)
 	age := 0
 	for i, message := range slices.Backward(messages) {
@@ -210,9 +210,43 @@ func join(units []int, a, b int) {
 	}
 }
 
+// counts are the tokens that a message takes: as it is or, of another thread, as a line
+// of what is remembered.
+type counts struct {
+	done    bool
+	message int
+	// heading says which day the line is of; empty where there is no line.
+	heading       string
+	headingTokens int
+	// line is with the newline at its end, and lastOfDay with that of the next heading:
+	// a tokenizer may take both for one token, but nothing together with what follows.
+	line, lastOfDay int
+}
+
+func countsOf(message Message, ofTurn bool) (counts, error) {
+	c := counts{done: true}
+	var err error
+	if ofTurn {
+		c.message, err = tokensOf(message)
+		return c, err
+	}
+	line := rememberedLine(message)
+	if line == "" {
+		return c, nil
+	}
+	c.heading = rememberedHeading(message)
+	if c.headingTokens, err = tokensIn(c.heading); err != nil {
+		return c, err
+	}
+	if c.line, err = tokensIn(line); err != nil {
+		return c, err
+	}
+	c.lastOfDay, err = tokensIn(line + "\n")
+	return c, err
+}
+
 // fill takes what there is room for; all of it where maxTokens is 0.
-func (p *pack) fill(maxTokens int) (Context, error) {
-	var out Context
+func (p *pack) fill(ctx context.Context, maxTokens int) (Context, error) {
 	left := make(map[int]bool)
 	broken := false // the history has a gap: what is older would be out of place
 	for n, c := range p.claims {
@@ -224,12 +258,14 @@ func (p *pack) fill(maxTokens int) (Context, error) {
 			continue
 		}
 		p.taken[c.unit] = true
-		messages, tokens, err := p.build()
-		if err != nil {
+		if maxTokens == 0 {
+			continue
+		}
+		tokens, err := p.count()
+		if err := cmp.Or(err, ctx.Err()); err != nil {
 			return Context{}, err
 		}
-		if maxTokens == 0 || tokens <= maxTokens {
-			out.Messages, out.Tokens = messages, tokens
+		if tokens <= maxTokens {
 			continue
 		}
 		if n == 0 {
@@ -238,35 +274,72 @@ func (p *pack) fill(maxTokens int) (Context, error) {
 		p.taken[c.unit], left[c.unit] = false, true
 		broken = broken || c.history
 	}
+	tokens, err := p.count()
+	out := Context{Messages: p.build(), Tokens: tokens}
 	for i, message := range p.messages {
 		if !p.taken[p.unitOf[i]] {
 			out.Dropped = append(out.Dropped, message.ID)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
-// build puts together what is taken, and counts its tokens.
-func (p *pack) build() (messages []Message, tokens int, err error) {
-	var first, own, others []Message
+// count counts the tokens of what build gives, without building it.
+func (p *pack) count() (int, error) {
+	total := 0
+	var last *counts // of the last line that is remembered
+	remembered := false
 	for i, message := range p.messages {
 		if !p.taken[p.unitOf[i]] {
 			continue
 		}
-		message.Recalled = true
-		if message.ThreadID != p.turn.ThreadID {
-			others = append(others, message)
-			continue
-		}
-		if p.tokens[i] == 0 {
-			if p.tokens[i], err = tokensOf(message); err != nil {
-				return nil, 0, err
+		c := &p.counts[i]
+		ofTurn := message.ThreadID == p.turn.ThreadID
+		if !c.done {
+			var err error
+			if *c, err = countsOf(message, ofTurn); err != nil {
+				return 0, err
 			}
 		}
-		tokens += p.tokens[i]
-		if slices.Contains(message.Explain.Reasons, ReasonWorkingMemory) {
+		total += c.message
+		remembered = remembered || !ofTurn
+		if c.heading == "" {
+			continue
+		}
+		switch {
+		case last == nil:
+			total += c.headingTokens
+		case last.heading != c.heading:
+			total += last.lastOfDay + c.headingTokens
+		default:
+			total += last.line
+		}
+		last = c
+	}
+	if !remembered {
+		return total, nil
+	}
+	begins := rememberedBegins
+	if last != nil {
+		begins += "\n" // of the first heading
+		total += last.line
+	}
+	frame, err := tokensIn(begins, recalledEnds)
+	return total + frame + messageTokens, err
+}
+
+// build puts together what is taken.
+func (p *pack) build() []Message {
+	var first, own, others []Message
+	for i, message := range p.messages {
+		message.Recalled = true
+		switch {
+		case !p.taken[p.unitOf[i]]:
+		case message.ThreadID != p.turn.ThreadID:
+			others = append(others, message)
+		case slices.Contains(message.Explain.Reasons, ReasonWorkingMemory):
 			first = append(first, message)
-		} else {
+		default:
 			own = append(own, message)
 		}
 	}
@@ -274,13 +347,8 @@ func (p *pack) build() (messages []Message, tokens int, err error) {
 		remembered := rememberedMessage(others, p.turn)
 		remembered.Explain = &Explanation{Reasons: reasonsOf(others)}
 		first = append(first, remembered)
-		more, err := tokensOf(remembered)
-		if err != nil {
-			return nil, 0, err
-		}
-		tokens += more
 	}
-	return slices.Concat(first, own), tokens, nil
+	return slices.Concat(first, own)
 }
 
 // reasonsOf gives the reasons of messages together, each once.

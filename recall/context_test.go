@@ -1,10 +1,12 @@
 package recall_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -182,4 +184,57 @@ func TestContextCountsMessagesThatAreCalledAsItsOwn(t *testing.T) {
 	assert.Equal(t, []string{"recalled", "last"}, ids(got.Messages))
 	assert.Equal(t, []string{"recalled"}, got.Dropped)
 	assert.Equal(t, "system", got.Messages[0].Role)
+}
+
+// What is counted piece by piece is what the whole takes.
+func TestContextCountsTheTokensOfItsMessages(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	days := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 12)
+	words := rapid.StringMatching(`whales[ a-zA-Z0-9.!?/'\n-]{0,40}`)
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		owner, own := fmt.Sprint("owner", run), fmt.Sprint("own", run)
+		var messages []recall.NewMessage
+		for i, day := range days.Draw(t, "days") {
+			messages = append(messages, recall.NewMessage{
+				ID: fmt.Sprint(owner, "-", i), ThreadID: fmt.Sprint(owner, "-", day%2), ResourceID: owner, Role: "user",
+				Content: text(words.Draw(t, "words")), CreatedAt: epoch.AddDate(0, 0, day),
+			})
+		}
+		m.save(t, messages...)
+		got := m.whatModelsSee(t, recall.ContextRequest{
+			ThreadID: own, ResourceID: owner, Query: "whales", Config: lastAnd(3, 8), MaxTokens: rapid.IntRange(100, 600).Draw(t, "max tokens"),
+		})
+		want := 0
+		for _, message := range got.Messages {
+			tokens, err := recall.TokensOf(message)
+			require.NoError(t, err)
+			want += tokens
+		}
+		require.Equal(t, want, got.Tokens)
+	})
+}
+
+func TestContextOfThousandsOfMessagesTakesNoTime(t *testing.T) {
+	t.Parallel()
+	m, _ := counted(t)
+	for i := range 10 {
+		messages := talk(fmt.Sprint("far", i, "-"), 200)
+		for j := range messages {
+			messages[j].ThreadID = fmt.Sprint("far", i)
+		}
+		m.save(t, messages...)
+	}
+	config := lastAnd(10, 200)
+	config.SemanticRecall.Search.Before, config.SemanticRecall.Search.After = of(20), of(20)
+	within, cancel := context.WithTimeout(ctx, 30*time.Second) // it took minutes
+	defer cancel()
+	for _, maxTokens := range []int{0, 20_000} {
+		got, err := m.Context(within, recall.ContextRequest{ThreadID: "new", ResourceID: resource, Query: "whales", Config: config, MaxTokens: maxTokens})
+		require.NoError(t, err)
+		require.NoError(t, within.Err())
+		require.Greater(t, got.Tokens, 10_000)
+	}
 }

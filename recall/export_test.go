@@ -2,3 +2,6 @@ package recall
 
 // ToolPairs is for the test that holds it to the statements.
 var ToolPairs = toolPairs
+
+// TokensOf is tokensOf.
+var TokensOf = tokensOf

@@ -24,6 +24,19 @@ var codec = sync.OnceValue(func() tokenizer.Codec {
 	return codec
 })
 
+// tokensIn counts the tokens of texts, each on its own.
+func tokensIn(texts ...string) (int, error) {
+	total := 0
+	for _, text := range texts {
+		tokens, err := codec().Count(text)
+		if err != nil {
+			return 0, err
+		}
+		total += tokens
+	}
+	return total, nil
+}
+
 // tokensOf counts the tokens of a message: of its texts, and of the names, inputs
 // and outputs of its tool calls. Reasoning and files count nothing.
 func tokensOf(message Message) (int, error) {

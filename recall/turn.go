@@ -203,23 +203,39 @@ func questionOf(messages []NewMessage) string {
 // message: a line each, under the days they are from. The layout is Mastra's.
 func rememberedMessage(messages []Message, turn Turn) Message {
 	var text strings.Builder
-	text.WriteString("Remembered from other conversations with this user:\n" + recalledBegins + "\n")
-	day := ""
+	text.WriteString(rememberedBegins)
+	heading := ""
 	for _, message := range messages {
-		said := strings.TrimSpace(withoutRecalled(message.Text()))
-		if said == "" {
+		line := rememberedLine(message)
+		if line == "" {
 			continue
 		}
-		at := message.CreatedAt.UTC()
-		if today := at.Format("2006, Jan, 2"); today != day {
-			day = today
-			fmt.Fprintf(&text, "\nthe following messages are from %s\n", day)
+		if today := rememberedHeading(message); today != heading {
+			heading = today
+			text.WriteString("\n" + heading)
 		}
-		fmt.Fprintf(&text, "Message from previous conversation at %s: %s: %s\n", at.Format("3:04 PM"), speaker(message.Role), said)
+		text.WriteString(line)
 	}
 	text.WriteString(recalledEnds)
 	turn.ResourceID = messages[0].ResourceID // the turn need not name it
 	return systemMessage(recalledID, text.String(), messages[len(messages)-1].CreatedAt, turn)
+}
+
+const rememberedBegins = "Remembered from other conversations with this user:\n" + recalledBegins + "\n"
+
+// rememberedHeading is what stands above the messages of a day.
+func rememberedHeading(message Message) string {
+	return "the following messages are from " + message.CreatedAt.UTC().Format("2006, Jan, 2") + "\n"
+}
+
+// rememberedLine is the line of a message; empty where it says nothing.
+func rememberedLine(message Message) string {
+	said := strings.TrimSpace(withoutRecalled(message.Text()))
+	if said == "" {
+		return ""
+	}
+	at := message.CreatedAt.UTC().Format("3:04 PM")
+	return fmt.Sprintf("Message from previous conversation at %s: %s: %s\n", at, speaker(message.Role), said)
 }
 
 func speaker(role string) string { return strings.ToUpper(role[:1]) + role[1:] }
