@@ -131,8 +131,16 @@ func TestOfTwoServersOneLosesTheRaceAndBothAreMergedInTheEnd(t *testing.T) {
 	if err := json.Unmarshal([]byte(last["workingMemory"].(string)), &document); err != nil || document["name"] != "A" || document["city"] != "B" || last["version"] != 3.0 {
 		t.Errorf("in the end it is %v", last)
 	}
-	if versions := must(t, servers[0], http.MethodGet, ofThread+"/versions", "")["versions"].([]any); len(versions) != 3 {
-		t.Errorf("the history is %v", versions)
+	versions := must(t, servers[0], http.MethodGet, ofThread+"/versions", "")["versions"].([]any)
+	if len(versions) != 3 {
+		t.Fatalf("the history is %v", versions)
+	}
+	for i, keys := range []int{2, 1, 0} { // of the document, newest first
+		version := versions[i].(map[string]any)
+		var document map[string]string
+		if err := json.Unmarshal([]byte(version["workingMemory"].(string)), &document); err != nil || len(document) != keys || version["version"] != float64(3-i) {
+			t.Errorf("version %d is %v", 3-i, version)
+		}
 	}
 }
 
