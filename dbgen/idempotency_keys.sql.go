@@ -10,8 +10,8 @@ import (
 )
 
 const idempotencyKeyClaim = `-- name: IdempotencyKeyClaim :execrows
-INSERT INTO recall.idempotency_keys AS k (key, request_hash, created_at)
-VALUES ($1::text, $2::bytea, date_trunc('milliseconds', statement_timestamp()))
+INSERT INTO recall.idempotency_keys AS k (caller, key, request_hash, created_at)
+VALUES ($1::text, $2::text, $3::bytea, date_trunc('milliseconds', statement_timestamp()))
 ON CONFLICT ON CONSTRAINT idempotency_keys_pkey DO UPDATE
 SET request_hash = excluded.request_hash,
     status = NULL,
@@ -19,20 +19,26 @@ SET request_hash = excluded.request_hash,
     etag = '',
     resource_ids = '{}',
     created_at = excluded.created_at
-WHERE k.created_at <= statement_timestamp() - make_interval(secs => $3::float8)
+WHERE k.created_at <= statement_timestamp() - make_interval(secs => $4::float8)
 `
 
 type IdempotencyKeyClaimParams struct {
+	Caller          string
 	Key             string
 	RequestHash     []byte
 	LifetimeSeconds float64
 }
 
-// Takes a key that is free, or was taken longer ago than it counts. No row: it is
-// taken. Waits for a transaction that has just taken it, and locks its row in
-// either case, so that nobody removes it meanwhile.
+// Takes a key of a caller that is free, or was taken longer ago than it counts. No
+// row: it is taken. Waits for a transaction that has just taken it, and locks its row
+// in either case, so that nobody removes it meanwhile.
 func (q *Queries) IdempotencyKeyClaim(ctx context.Context, db DBTX, arg IdempotencyKeyClaimParams) (int64, error) {
-	result, err := db.Exec(ctx, idempotencyKeyClaim, arg.Key, arg.RequestHash, arg.LifetimeSeconds)
+	result, err := db.Exec(ctx, idempotencyKeyClaim,
+		arg.Caller,
+		arg.Key,
+		arg.RequestHash,
+		arg.LifetimeSeconds,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -56,8 +62,8 @@ func (q *Queries) IdempotencyKeyDeleteByResource(ctx context.Context, db DBTX, r
 
 const idempotencyKeyDeleteExpired = `-- name: IdempotencyKeyDeleteExpired :execrows
 DELETE FROM recall.idempotency_keys AS k
-WHERE k.key = ANY (ARRAY(
-        SELECT e.key
+WHERE k.ctid = ANY (ARRAY(
+        SELECT e.ctid
         FROM recall.idempotency_keys AS e
         WHERE e.created_at <= statement_timestamp() - make_interval(secs => $1::float8)
         ORDER BY e.created_at
@@ -88,11 +94,13 @@ SELECT
     k.etag,
     k.answer::bytea AS answer
 FROM recall.idempotency_keys AS k
-WHERE k.key = $1::text
-    AND k.created_at > statement_timestamp() - make_interval(secs => $2::float8)
+WHERE k.caller = $1::text
+    AND k.key = $2::text
+    AND k.created_at > statement_timestamp() - make_interval(secs => $3::float8)
 `
 
 type IdempotencyKeyGetParams struct {
+	Caller          string
 	Key             string
 	LifetimeSeconds float64
 }
@@ -104,9 +112,9 @@ type IdempotencyKeyGetRow struct {
 	Answer      []byte
 }
 
-// The answer under a key that still counts.
+// The answer under a key of a caller that still counts.
 func (q *Queries) IdempotencyKeyGet(ctx context.Context, db DBTX, arg IdempotencyKeyGetParams) (IdempotencyKeyGetRow, error) {
-	row := db.QueryRow(ctx, idempotencyKeyGet, arg.Key, arg.LifetimeSeconds)
+	row := db.QueryRow(ctx, idempotencyKeyGet, arg.Caller, arg.Key, arg.LifetimeSeconds)
 	var i IdempotencyKeyGetRow
 	err := row.Scan(
 		&i.RequestHash,
@@ -121,7 +129,7 @@ const idempotencyKeyLockManyOfResource = `-- name: IdempotencyKeyLockManyOfResou
 SELECT k.key
 FROM recall.idempotency_keys AS k
 WHERE k.resource_ids @> ARRAY[$1::text]
-ORDER BY k.key
+ORDER BY k.caller, k.key
 FOR UPDATE
 `
 
@@ -147,7 +155,8 @@ SET status = $1::smallint,
         CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = n.id OFFSET 0) AS t
         ORDER BY 1
     )
-WHERE k.key = $6::text
+WHERE k.caller = $6::text
+    AND k.key = $7::text
 `
 
 type IdempotencyKeySettleParams struct {
@@ -156,10 +165,11 @@ type IdempotencyKeySettleParams struct {
 	Etag        string
 	ResourceIds []string
 	ThreadIds   []string
+	Caller      string
 	Key         string
 }
 
-// Notes the answer under a key that this transaction has taken. Whose data it may
+// Notes the answer under a key of a caller that this transaction has taken. Whose data it may
 // hold are the given resources and the owners of the given threads.
 func (q *Queries) IdempotencyKeySettle(ctx context.Context, db DBTX, arg IdempotencyKeySettleParams) error {
 	_, err := db.Exec(ctx, idempotencyKeySettle,
@@ -168,6 +178,7 @@ func (q *Queries) IdempotencyKeySettle(ctx context.Context, db DBTX, arg Idempot
 		arg.Etag,
 		arg.ResourceIds,
 		arg.ThreadIds,
+		arg.Caller,
 		arg.Key,
 	)
 	return err

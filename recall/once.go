@@ -19,7 +19,8 @@ const keyLifetime = 24 * time.Hour
 
 // Key names a request, so that it has its effect once however often it is sent.
 type Key struct {
-	// Name is the caller's, 1 to 255 bytes. It names one request of all callers'.
+	// Name is the caller's, 1 to 255 bytes. It names one request of those of the
+	// memory's caller.
 	Name string
 	// Target says what is asked for: a method with the path and query that it is
 	// sent to. Input is the JSON that goes with it.
@@ -70,7 +71,7 @@ func (m *Memory) Once(ctx context.Context, key Key, do func(*Memory) (Answer, er
 func (m *Memory) onceAt(ctx context.Context, level pgx.TxIsoLevel, key Key, do func(*Memory) (Answer, error)) (answer Answer, err error) {
 	err = m.writeAt(ctx, level, func(tx pgx.Tx) error {
 		claimed, err := m.queries.IdempotencyKeyClaim(ctx, tx, dbgen.IdempotencyKeyClaimParams{
-			Key: key.Name, RequestHash: key.hash(), LifetimeSeconds: keyLifetime.Seconds(),
+			Caller: m.caller.ID, Key: key.Name, RequestHash: key.hash(), LifetimeSeconds: keyLifetime.Seconds(),
 		})
 		if err != nil {
 			return err
@@ -129,10 +130,10 @@ func (m *Memory) OnceRead(ctx context.Context, key Key, do func(*Memory) (Answer
 // errErasedMeanwhile keeps an answer from being kept that was read before an erasure.
 var errErasedMeanwhile = errors.New("a resource was erased meanwhile")
 
-// answered gives the answer under a key that was used within a time.
+// answered gives the answer under a key of the caller's that was used within a time.
 func (m *Memory) answered(ctx context.Context, db dbgen.DBTX, key Key, within time.Duration) (Answer, error) {
 	row, err := m.queries.IdempotencyKeyGet(ctx, db, dbgen.IdempotencyKeyGetParams{
-		Key: key.Name, LifetimeSeconds: within.Seconds(),
+		Caller: m.caller.ID, Key: key.Name, LifetimeSeconds: within.Seconds(),
 	})
 	switch {
 	case err != nil:
@@ -147,7 +148,7 @@ func (m *Memory) answered(ctx context.Context, db dbgen.DBTX, key Key, within ti
 func (m *Memory) settle(ctx context.Context, tx pgx.Tx, key Key, answer Answer) error {
 	resources, threads := m.namedIn(key.Input, answer.Body)
 	return m.queries.IdempotencyKeySettle(ctx, tx, dbgen.IdempotencyKeySettleParams{
-		Key: key.Name, Status: int16(answer.Status), Etag: answer.ETag, Answer: answer.Body,
+		Caller: m.caller.ID, Key: key.Name, Status: int16(answer.Status), Etag: answer.ETag, Answer: answer.Body,
 		ResourceIds: resources, ThreadIds: append(threads, key.ThreadID),
 	})
 }

@@ -1,9 +1,9 @@
 -- name: IdempotencyKeyClaim :execrows
--- Takes a key that is free, or was taken longer ago than it counts. No row: it is
--- taken. Waits for a transaction that has just taken it, and locks its row in
--- either case, so that nobody removes it meanwhile.
-INSERT INTO recall.idempotency_keys AS k (key, request_hash, created_at)
-VALUES (@key::text, @request_hash::bytea, date_trunc('milliseconds', statement_timestamp()))
+-- Takes a key of a caller that is free, or was taken longer ago than it counts. No
+-- row: it is taken. Waits for a transaction that has just taken it, and locks its row
+-- in either case, so that nobody removes it meanwhile.
+INSERT INTO recall.idempotency_keys AS k (caller, key, request_hash, created_at)
+VALUES (@caller::text, @key::text, @request_hash::bytea, date_trunc('milliseconds', statement_timestamp()))
 ON CONFLICT ON CONSTRAINT idempotency_keys_pkey DO UPDATE
 SET request_hash = excluded.request_hash,
     status = NULL,
@@ -14,18 +14,19 @@ SET request_hash = excluded.request_hash,
 WHERE k.created_at <= statement_timestamp() - make_interval(secs => @lifetime_seconds::float8);
 
 -- name: IdempotencyKeyGet :one
--- The answer under a key that still counts.
+-- The answer under a key of a caller that still counts.
 SELECT
     k.request_hash,
     k.status::smallint AS status,
     k.etag,
     k.answer::bytea AS answer
 FROM recall.idempotency_keys AS k
-WHERE k.key = @key::text
+WHERE k.caller = @caller::text
+    AND k.key = @key::text
     AND k.created_at > statement_timestamp() - make_interval(secs => @lifetime_seconds::float8);
 
 -- name: IdempotencyKeySettle :exec
--- Notes the answer under a key that this transaction has taken. Whose data it may
+-- Notes the answer under a key of a caller that this transaction has taken. Whose data it may
 -- hold are the given resources and the owners of the given threads.
 UPDATE recall.idempotency_keys AS k
 SET status = @status::smallint,
@@ -40,14 +41,15 @@ SET status = @status::smallint,
         CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = n.id OFFSET 0) AS t
         ORDER BY 1
     )
-WHERE k.key = @key::text;
+WHERE k.caller = @caller::text
+    AND k.key = @key::text;
 
 -- name: IdempotencyKeyDeleteExpired :execrows
 -- Removes up to max_rows keys that count no longer, but for those that are being
 -- taken again. idempotency_keys_created_at_idx.
 DELETE FROM recall.idempotency_keys AS k
-WHERE k.key = ANY (ARRAY(
-        SELECT e.key
+WHERE k.ctid = ANY (ARRAY(
+        SELECT e.ctid
         FROM recall.idempotency_keys AS e
         WHERE e.created_at <= statement_timestamp() - make_interval(secs => @lifetime_seconds::float8)
         ORDER BY e.created_at
@@ -67,7 +69,7 @@ SELECT pg_advisory_xact_lock(hashtextextended(@resource_id::text, 0));
 SELECT k.key
 FROM recall.idempotency_keys AS k
 WHERE k.resource_ids @> ARRAY[@resource_id::text]
-ORDER BY k.key
+ORDER BY k.caller, k.key
 FOR UPDATE;
 
 -- name: IdempotencyKeyDeleteByResource :execrows
