@@ -38,6 +38,8 @@ var fixtures = []struct{ table, insert string }{
 		VALUES ('second', 'second', 3072, now())`},
 	{"embeddings_1", `INSERT INTO recall.embeddings_1 (message_id, chunk, thread_id, resource_id, text_hash, embedding, in_graph)
 		VALUES ('m', 0, 't', 'r', '\x00', array_fill(1, ARRAY[256])::vector, true)`},
+	{"api_keys", `INSERT INTO recall.api_keys (name, secret_hash, resource, created_at, expires_at, revoked_at, last_used_at)
+		VALUES ('k', sha256('Hello'), 'r', now(), now(), now(), now())`},
 	{"idempotency_keys", `INSERT INTO recall.idempotency_keys (key, request_hash, status, answer, etag, resource_ids, created_at)
 		VALUES ('k', sha256('Hello'), 200, '{}', '"1"', '{r}', now())`},
 	{"erasures", `UPDATE recall.erasures SET count = 7`},

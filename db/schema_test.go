@@ -23,6 +23,7 @@ const (
 	insertPlain  = `INSERT INTO recall.messages (id, thread_id, resource_id, seq, role, content, created_at, updated_at) VALUES `
 	insertIndex  = `INSERT INTO recall.embedding_indexes (id, name, model, dimensions, state, hnsw_m, hnsw_ef_construction, created_at)
 		OVERRIDING SYSTEM VALUE VALUES `
+	insertAPIKey  = `INSERT INTO recall.api_keys (id, secret_hash, admin, resource, prefix, created_at) OVERRIDING SYSTEM VALUE VALUES `
 	insertKey     = `INSERT INTO recall.idempotency_keys (key, request_hash, status, answer, created_at) VALUES `
 	insertMemory  = `INSERT INTO recall.working_memories (id, resource_id, thread_id) VALUES `
 	insertVersion = `INSERT INTO recall.working_memory_versions (working_memory_id, resource_id, version, content, created_at) VALUES `
@@ -71,6 +72,13 @@ var violations = map[string]string{
 	"embeddings_1_pkey":                       insertVector + `('m', 0, 't', 'r', '')`,
 	"embeddings_1_message_id_fkey":            insertVector + `('absent', 0, 't', 'r', '')`,
 	"embeddings_1_thread_id_resource_id_fkey": insertVector + `('m', 1, 't', 'other', '')`,
+
+	"api_keys_pkey":              insertAPIKey + `(1, sha256('2'), false, NULL, NULL, now())`,
+	"api_keys_secret_hash_key":   insertAPIKey + `(2, sha256('Hello'), false, NULL, NULL, now())`,
+	"api_keys_secret_hash_check": insertAPIKey + `(2, 'Hello', false, NULL, NULL, now())`,
+	"api_keys_reach_check":       insertAPIKey + `(2, sha256('2'), true, 'r', NULL, now())`,
+	"api_keys_resource_check":    insertAPIKey + `(2, sha256('2'), false, '', NULL, now())`,
+	"api_keys_prefix_check":      insertAPIKey + `(2, sha256('2'), false, NULL, '', now())`,
 
 	"idempotency_keys_pkey":         insertKey + `('k', '', 200, '{}', now())`,
 	"idempotency_keys_status_check": insertKey + `('k2', '', 404, '{}', now())`,

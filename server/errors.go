@@ -55,7 +55,10 @@ func writeError(err error, c echo.Context) {
 		return
 	}
 	r := refusalOf(err, c)
-	if r.status == http.StatusServiceUnavailable {
+	switch r.status {
+	case http.StatusUnauthorized:
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
+	case http.StatusServiceUnavailable:
 		setRetryAfter(c, r.retryAfter)
 	}
 	// A failed write means that the caller is gone: there is no one to tell.

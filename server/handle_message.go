@@ -42,8 +42,8 @@ func (a api) saveMessages(c echo.Context) error {
 // embedded reads the query of a save, and where it says so answers the save once its
 // messages have their vectors. By then the save is committed, which those wait for
 // who make the vectors; it may be an earlier one, whose answer is given again.
-func (a api) embedded(save echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
+func embedded(save handler) handler {
+	return func(a api, c echo.Context) error {
 		q := a.readQuery(c)
 		wait := q.values.Has("wait")
 		switch {
@@ -58,9 +58,9 @@ func (a api) embedded(save echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		if !wait {
-			return save(c)
+			return save(a, c)
 		}
-		answer, err := answerOf(c, save)
+		answer, err := answerOf(a, c, save)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 // before gives the handler of a processor on input: it answers with what is put
 // before a turn's messages.
-func before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.Recalled, error)) func(api, echo.Context) error {
+func before(recalled func(*recall.Memory, context.Context, recall.Turn) (recall.Recalled, error)) handler {
 	return func(a api, c echo.Context) error {
 		turn, inFormat, err := a.readTurn(c)
 		if err != nil {

@@ -20,20 +20,16 @@ const (
 
 // once makes a route take Idempotency-Key: its handler runs in one transaction, with
 // which the answer is kept, and is not run again for the same request.
-func (a api) once(handle func(api, echo.Context) error) echo.HandlerFunc {
-	return a.keyed(handle, a.memory.Once)
-}
+func once(handle handler) handler { return keyed(handle, (*recall.Memory).Once) }
 
 // onceRead is once for a route that only reads, which may take its time.
-func (a api) onceRead(handle func(api, echo.Context) error) echo.HandlerFunc {
-	return a.keyed(handle, a.memory.OnceRead)
-}
+func onceRead(handle handler) handler { return keyed(handle, (*recall.Memory).OnceRead) }
 
-func (a api) keyed(
-	handle func(api, echo.Context) error,
-	once func(context.Context, recall.Key, func(*recall.Memory) (recall.Answer, error)) (recall.Answer, error),
-) echo.HandlerFunc {
-	return func(c echo.Context) error {
+func keyed(
+	handle handler,
+	once func(*recall.Memory, context.Context, recall.Key, func(*recall.Memory) (recall.Answer, error)) (recall.Answer, error),
+) handler {
+	return func(a api, c echo.Context) error {
 		name, err := readKey(c)
 		if err != nil {
 			return err
@@ -52,11 +48,9 @@ func (a api) keyed(
 		if id, err := pathID(c, threadIDParam); err == nil { // else there is none, or the handler refuses it
 			key.ThreadID = id
 		}
-		answer, err := once(r.Context(), key, func(memory *recall.Memory) (recall.Answer, error) {
+		answer, err := once(a.memory, r.Context(), key, func(memory *recall.Memory) (recall.Answer, error) {
 			r.Body = io.NopCloser(bytes.NewReader(text))
-			within := a
-			within.memory = memory
-			return answerOf(c, func(c echo.Context) error { return handle(within, c) })
+			return answerOf(a.with(memory), c, handle)
 		})
 		if err != nil {
 			return err
@@ -80,12 +74,12 @@ func readKey(c echo.Context) (string, error) {
 }
 
 // answerOf runs a handler and gives its answer instead of sending it.
-func answerOf(c echo.Context, handle echo.HandlerFunc) (recall.Answer, error) {
+func answerOf(a api, c echo.Context, handle handler) (recall.Answer, error) {
 	client := c.Response()
 	defer c.SetResponse(client)
 	var kept recorder
 	c.SetResponse(echo.NewResponse(&kept, c.Echo()))
-	if err := handle(c); err != nil {
+	if err := handle(a, c); err != nil {
 		return recall.Answer{}, err
 	}
 	header := kept.Header()

@@ -8,6 +8,7 @@ package server
 
 import (
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -34,6 +35,13 @@ type Config struct {
 	// RequestTimeout bounds the work on a request; 0 means
 	// [DefaultRequestTimeout].
 	RequestTimeout time.Duration
+	// Keys are those that callers must show once there is one; nil for none, and
+	// unless there are Tokens all callers are the operator then.
+	Keys *recall.Keyring
+	// Loopback says that only this machine can reach the server. Without credentials
+	// it then refuses requests under any other name, which web pages can make a
+	// browser send.
+	Loopback bool
 }
 
 // New gives the handler of all routes.
@@ -62,59 +70,63 @@ type api struct {
 	config Config
 }
 
-// register adds the routes. Each POST takes Idempotency-Key: by once, or by onceRead
-// where it writes nothing.
+// register adds the routes, each with who may use it. Each POST takes
+// Idempotency-Key: by once, or by onceRead where it writes nothing.
 func (a api) register(e *echo.Echo) {
-	e.GET("/healthz", a.healthz)
-	e.HEAD("/healthz", a.healthz)
-	e.GET("/readyz", a.readyz)
-	e.HEAD("/readyz", a.readyz)
-	e.GET("/openapi.yaml", a.openapi)
+	r := routes{api: a, echo: e, open: make(map[string]bool)}
+	e.Use(a.authenticate(r.open))
 
-	memory := e.Group("/api/memory")
-	memory.GET("/threads", a.listThreads)
-	memory.POST("/threads", a.once(api.createThread))
-	memory.GET("/threads/:threadId", a.getThread)
-	memory.PATCH("/threads/:threadId", a.updateThread)
-	memory.DELETE("/threads/:threadId", a.deleteThread)
-	memory.POST("/threads/:threadId/transfer", a.once(api.transferThread))
+	r.add(anyone, http.MethodGet, "/healthz", api.healthz)
+	r.add(anyone, http.MethodHead, "/healthz", api.healthz)
+	r.add(anyone, http.MethodGet, "/readyz", api.readyz)
+	r.add(anyone, http.MethodHead, "/readyz", api.readyz)
+	r.add(anyone, http.MethodGet, "/openapi.yaml", api.openapi)
 
-	memory.POST("/threads/:threadId/clone", a.once(api.cloneThread))
-	memory.GET("/threads/:threadId/clones", a.listClones)
-	memory.GET("/threads/:threadId/source", a.getSource)
-	memory.GET("/threads/:threadId/clone-history", a.getCloneHistory)
+	r.add(readers, http.MethodGet, "/api/memory/threads", api.listThreads)
+	r.add(writers, http.MethodPost, "/api/memory/threads", once(api.createThread))
+	r.add(readers, http.MethodGet, "/api/memory/threads/:threadId", api.getThread)
+	r.add(writers, http.MethodPatch, "/api/memory/threads/:threadId", api.updateThread)
+	r.add(writers, http.MethodDelete, "/api/memory/threads/:threadId", api.deleteThread)
+	r.add(writers, http.MethodPost, "/api/memory/threads/:threadId/transfer", once(api.transferThread))
 
-	memory.GET("/threads/:threadId/working-memory", a.getWorkingMemory)
-	memory.POST("/threads/:threadId/working-memory", a.once(api.updateWorkingMemory))
-	memory.GET("/threads/:threadId/working-memory/versions", a.listWorkingMemoryVersions)
-	memory.POST("/threads/:threadId/working-memory/restore", a.once(api.restoreWorkingMemory))
-	memory.GET("/threads/:threadId/working-memory/instruction", a.getWorkingMemoryInstruction)
-	memory.GET("/threads/:threadId/working-memory/tool", a.getWorkingMemoryTool)
+	r.add(writers, http.MethodPost, "/api/memory/threads/:threadId/clone", once(api.cloneThread))
+	r.add(readers, http.MethodGet, "/api/memory/threads/:threadId/clones", api.listClones)
+	r.add(readers, http.MethodGet, "/api/memory/threads/:threadId/source", api.getSource)
+	r.add(readers, http.MethodGet, "/api/memory/threads/:threadId/clone-history", api.getCloneHistory)
 
-	memory.POST("/save-messages", a.embedded(a.once(api.saveMessages)))
-	memory.PATCH("/messages", a.updateMessages)
-	memory.POST("/messages/delete", a.once(api.deleteMessages))
-	memory.DELETE("/threads/:threadId/messages", a.deleteThreadMessages)
+	const workingMemory = "/api/memory/threads/:threadId/working-memory"
+	r.add(readers, http.MethodGet, workingMemory, api.getWorkingMemory)
+	r.add(writers, http.MethodPost, workingMemory, once(api.updateWorkingMemory))
+	r.add(readers, http.MethodGet, workingMemory+"/versions", api.listWorkingMemoryVersions)
+	r.add(writers, http.MethodPost, workingMemory+"/restore", once(api.restoreWorkingMemory))
+	r.add(readers, http.MethodGet, workingMemory+"/instruction", api.getWorkingMemoryInstruction)
+	r.add(readers, http.MethodGet, workingMemory+"/tool", api.getWorkingMemoryTool)
 
-	memory.GET("/threads/:threadId/messages", a.listMessages)
-	memory.POST("/recall", a.onceRead(api.recall))
-	memory.GET("/search", a.search)
+	r.add(writers, http.MethodPost, "/api/memory/save-messages", embedded(once(api.saveMessages)))
+	r.add(writers, http.MethodPatch, "/api/memory/messages", api.updateMessages)
+	r.add(writers, http.MethodPost, "/api/memory/messages/delete", once(api.deleteMessages))
+	r.add(writers, http.MethodDelete, "/api/memory/threads/:threadId/messages", api.deleteThreadMessages)
 
-	memory.POST("/context", a.onceRead(api.context))
-	memory.POST("/processors/semantic-recall/input", a.onceRead(before((*recall.Memory).RecallForTurn)))
-	memory.POST("/processors/semantic-recall/output", a.once(api.saveTurn))
-	memory.POST("/processors/working-memory/input", a.onceRead(before((*recall.Memory).InstructionForTurn)))
-	memory.POST("/processors/working-memory/output", a.once(api.saveTurn))
-	memory.POST("/processors/message-history/input", a.onceRead(before((*recall.Memory).HistoryForTurn)))
-	memory.POST("/processors/message-history/output", a.once(api.saveTurn))
+	r.add(readers, http.MethodGet, "/api/memory/threads/:threadId/messages", api.listMessages)
+	r.add(readers, http.MethodPost, "/api/memory/recall", onceRead(api.recall))
+	r.add(readers, http.MethodGet, "/api/memory/search", api.search)
 
-	memory.GET("/status", a.status)
-	memory.GET("/config", a.getConfig)
-	memory.PUT("/config", a.putConfig)
+	const processors = "/api/memory/processors"
+	r.add(readers, http.MethodPost, "/api/memory/context", onceRead(api.context))
+	r.add(readers, http.MethodPost, processors+"/semantic-recall/input", onceRead(before((*recall.Memory).RecallForTurn)))
+	r.add(writers, http.MethodPost, processors+"/semantic-recall/output", once(api.saveTurn))
+	r.add(readers, http.MethodPost, processors+"/working-memory/input", onceRead(before((*recall.Memory).InstructionForTurn)))
+	r.add(writers, http.MethodPost, processors+"/working-memory/output", once(api.saveTurn))
+	r.add(readers, http.MethodPost, processors+"/message-history/input", onceRead(before((*recall.Memory).HistoryForTurn)))
+	r.add(writers, http.MethodPost, processors+"/message-history/output", once(api.saveTurn))
 
-	memory.GET("/resources/:resourceId", a.getResource)
-	memory.DELETE("/resources/:resourceId", a.eraseResource)
+	r.add(readers, http.MethodGet, "/api/memory/status", api.status)
+	r.add(readers, http.MethodGet, "/api/memory/config", api.getConfig)
+	r.add(operators, http.MethodPut, "/api/memory/config", api.putConfig)
 
-	memory.GET("/jobs", a.listJobs)
-	memory.POST("/jobs/retry", a.once(api.retryJobs))
+	r.add(readers, http.MethodGet, "/api/memory/resources/:resourceId", api.getResource)
+	r.add(writers, http.MethodDelete, "/api/memory/resources/:resourceId", api.eraseResource)
+
+	r.add(watchers, http.MethodGet, "/api/memory/jobs", api.listJobs)
+	r.add(operators, http.MethodPost, "/api/memory/jobs/retry", once(api.retryJobs))
 }

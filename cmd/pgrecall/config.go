@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -49,13 +50,44 @@ type listenSettings struct {
 	Insecure bool    `name:"insecure" env:"PGRECALL_INSECURE" help:"Listen on other than loopback addresses although there are no credentials."`
 }
 
-// validate keeps a server that asks no one for a credential on its own machine.
-func (s listenSettings) validate() error {
+// checkOpen keeps a server that asks no one for a credential on its own machine.
+func (s listenSettings) checkOpen() error {
 	if s.Insecure || s.Addr.loopback() {
 		return nil
 	}
-	return fmt.Errorf("PGRECALL_ADDR (--addr): %s can be reached from other machines and there are no credentials; "+
-		"listen on 127.0.0.1, or accept that with PGRECALL_INSECURE=true (--insecure)", s.Addr)
+	return usageError{fmt.Errorf("PGRECALL_ADDR (--addr): %s can be reached from other machines and there are no credentials; "+
+		"make a key with pgrecall key create, listen on 127.0.0.1, or accept that with PGRECALL_INSECURE=true (--insecure)", s.Addr)}
+}
+
+// keySettings say what a new API key is.
+type keySettings struct {
+	Name     string   `name:"name" env:"PGRECALL_NAME" help:"What the list of keys calls it."`
+	Admin    bool     `name:"admin" env:"PGRECALL_ADMIN" help:"Let it reach everything, agents' configurations and jobs included."`
+	Resource bound    `name:"resource" env:"PGRECALL_RESOURCE" placeholder:"ID" help:"Let it reach this resource alone."`
+	Prefix   bound    `name:"prefix" env:"PGRECALL_PREFIX" placeholder:"TEXT" help:"Let it reach the resources alone whose ids begin with this."`
+	ReadOnly bool     `name:"read-only" env:"PGRECALL_READ_ONLY" help:"Let it change nothing."`
+	Expires  lifetime `name:"expires" env:"PGRECALL_EXPIRES" placeholder:"TIME" help:"After how long it ends, as 12h or 90d; never without."`
+}
+
+// validate refuses settings that do not go together.
+func (s keySettings) validate() error {
+	reaches := 0
+	for _, given := range []bool{s.Admin, s.Resource != "", s.Prefix != ""} {
+		if given {
+			reaches++
+		}
+	}
+	if reaches > 1 {
+		return errors.New("PGRECALL_ADMIN (--admin), PGRECALL_RESOURCE (--resource) and PGRECALL_PREFIX (--prefix) do not go together")
+	}
+	return nil
+}
+
+func (s keySettings) newKey() recall.NewAPIKey {
+	return recall.NewAPIKey{
+		Name: s.Name, Admin: s.Admin, Resource: string(s.Resource), Prefix: string(s.Prefix), ReadOnly: s.ReadOnly,
+		Lifetime: time.Duration(s.Expires),
+	}
 }
 
 // embedderSettings say what gives texts their vectors.
@@ -321,6 +353,39 @@ func (s *span) UnmarshalText(text []byte) error {
 		return errors.New("want a duration above zero, such as 30s")
 	}
 	*s = span(value)
+	return nil
+}
+
+// bound bounds what a key reaches. An empty one, of a variable that is not set, would
+// let it reach everything.
+type bound string
+
+// UnmarshalText reads a bound.
+func (b *bound) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return errors.New("must not be empty")
+	}
+	*b = bound(text)
+	return nil
+}
+
+// lifetime is a duration above zero that may be of days.
+type lifetime time.Duration
+
+// maxDays is how many days a duration holds.
+const maxDays = math.MaxInt64 / int64(24*time.Hour)
+
+// UnmarshalText reads a duration in Go's notation, or a number of days.
+func (l *lifetime) UnmarshalText(text []byte) error {
+	if number, ok := strings.CutSuffix(string(text), "d"); ok {
+		if days, err := strconv.ParseInt(number, 10, 64); err == nil && days > 0 && days <= maxDays {
+			*l = lifetime(days * int64(24*time.Hour))
+			return nil
+		}
+	}
+	if (*span)(l).UnmarshalText(text) != nil {
+		return errors.New("want a time above zero, such as 12h or 90d")
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,7 @@ type commands struct {
 	Doctor  doctorCommand  `cmd:"" help:"Look for what keeps a database from being fit for use."`
 	Index   indexCommand   `cmd:"" help:"Create, fill and change embedding indexes."`
 	Agent   agentCommand   `cmd:"" help:"Look at and change the stored configurations of agents."`
+	Key     keyCommand     `cmd:"" help:"Make, show and revoke the API keys that callers of the server show."`
 	Erase   eraseCommand   `cmd:"" help:"Erase all that is held of a resource, and give a receipt."`
 	Jobs    jobsCommand    `cmd:"" help:"Look at what is done after requests, and try it again."`
 	Bench   benchCommand   `cmd:"" help:"Measure each operation over HTTP beside its bare SQL, in a database made and dropped for it."`
@@ -65,10 +67,16 @@ func run(ctx context.Context, args []string, term terminal) int {
 	}
 	if err := command.Run(); err != nil {
 		report(term, err)
+		if errors.As(err, new(usageError)) {
+			return exitUsage
+		}
 		return exitFailed
 	}
 	return exitOK
 }
+
+// usageError is a fault of the command line that only a look at the database shows.
+type usageError struct{ error }
 
 func report(term terminal, err error) {
 	_, _ = fmt.Fprintln(term.log, "pgrecall:", err)

@@ -36,9 +36,7 @@ type serveCommand struct {
 
 // Validate refuses settings that do not go together.
 func (c *serveCommand) Validate() error {
-	return errors.Join(
-		c.databaseSettings.validate(), c.listenSettings.validate(), c.embedderSettings.validate(), c.chatSettings.validate(),
-	)
+	return errors.Join(c.databaseSettings.validate(), c.embedderSettings.validate(), c.chatSettings.validate())
 }
 
 // Run serves until the context ends.
@@ -69,6 +67,15 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 	if err := c.check(ctx, memory, embedder, term.log); err != nil {
 		return err
 	}
+	keys := recall.NewKeyring(memory)
+	defer keys.Close()
+	closed, err := keys.Exist(ctx)
+	if err == nil && !closed {
+		err = c.checkOpen()
+	}
+	if err != nil {
+		return err
+	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", string(c.Addr))
 	if err != nil {
 		return fmt.Errorf("PGRECALL_ADDR (--addr): %w", err)
@@ -78,6 +85,8 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		BodyBytes:      int64(c.MaxBodyBytes),
 		JSONDepth:      int(c.MaxJSONDepth),
 		RequestTimeout: requestTime,
+		Keys:           keys,
+		Loopback:       c.Addr.loopback(),
 	})
 	stopWorkers, err := c.startWorkers(ctx, logger, embedder, options)
 	if err != nil {
@@ -86,7 +95,7 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 	// Workers stop while the requests that run are finished.
 	stopped := make(chan error, 1)
 	stopNow := context.AfterFunc(ctx, func() { stopped <- stopWorkers() })
-	c.announce(term, listener.Addr())
+	c.announce(term, listener.Addr(), closed)
 	err = serve(ctx, listener, &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
@@ -187,18 +196,21 @@ func (c *serveCommand) prepareSchema(ctx context.Context, logger *slog.Logger) e
 	return nil
 }
 
-// announce says where the server answers and how to try it.
-func (c *serveCommand) announce(term terminal, bound net.Addr) {
+// announce says where the server answers, to whom, and how to try it.
+func (c *serveCommand) announce(term terminal, bound net.Addr, closed bool) {
 	base := "http://" + reachable(bound)
-	access := "There are no credentials: only this machine can reach it."
-	if !c.Addr.loopback() {
+	access, header := "There are no credentials: only this machine can reach it.", ""
+	switch {
+	case closed:
+		access, header = "Requests need a credential; pgrecall key create makes a key.", ` -H "Authorization: Bearer $KEY"`
+	case !c.Addr.loopback():
 		access = "There are no credentials: WHOEVER CAN REACH IT CAN READ AND CHANGE EVERYTHING."
 	}
 	_, _ = fmt.Fprintf(term.out, `The API is at %s/api
 %s
 Try it:
-  curl -s %s/api/memory/threads -H 'Content-Type: application/json' -d '{"resourceId":"me","title":"First thread"}'
-`, base, access, base)
+  curl -s %s/api/memory/threads%s -H 'Content-Type: application/json' -d '{"resourceId":"me","title":"First thread"}'
+`, base, access, base, header)
 }
 
 // reachable gives an address under which this machine reaches the listener,
