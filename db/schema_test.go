@@ -146,18 +146,60 @@ func TestAMigratedDatabaseHoldsTheFunctionsOfTheFiles(t *testing.T) {
 	files, err := filepath.Glob("functions/*.sql")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	migrated := functions(t, conn)
+	migrated := definitions(t, conn)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
+		name := strings.TrimSuffix(filepath.Base(file), ".sql")
+		if strings.Contains(string(text), "\nCREATE TYPE") {
+			inTransaction(t, conn, func(tx pgx.Tx) {
+				_, err := tx.Exec(t.Context(), "DROP TYPE recall."+identifier(name)+" CASCADE; "+string(text))
+				require.NoError(t, err, file)
+				assert.Equal(t, migrated["type "+name], definitions(t, conn)["type "+name], "%s differs from what the migrations make", file)
+			})
+			continue
+		}
 		inTransaction(t, conn, func(tx pgx.Tx) {
 			_, err := tx.Exec(t.Context(), string(text))
 			require.NoError(t, err, file)
-			assert.Equal(t, migrated, functions(t, conn), "%s differs from what the migrations make", file)
-			replaced := texts(t, conn, `SELECT proname::text FROM pg_proc WHERE xmin = pg_current_xact_id()::xid`)
-			assert.Equal(t, []string{strings.TrimSuffix(filepath.Base(file), ".sql")}, replaced, "%s is named after its function", file)
+			assert.Equal(t, migrated, definitions(t, conn), "%s differs from what the migrations make", file)
+			replaced := texts(t, conn, `
+				SELECT proname::text FROM pg_proc WHERE xmin = pg_current_xact_id()::xid
+				UNION ALL
+				SELECT relname::text FROM pg_class WHERE relkind = 'v' AND xmin = pg_current_xact_id()::xid`)
+			assert.Equal(t, []string{name}, replaced, "%s is named after what it creates", file)
 		})
 	}
+}
+
+// public is the surface for analysts: what docs/sql.md describes.
+var public = []string{
+	"function context", "function nearest", "function recall", "function search", "function similar_to",
+	"view daily_activity", "view embedding_coverage", "view message_text", "view thread_summary",
+}
+
+func TestWhatIsPublicIsDescribedInTheDatabase(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.URL(t))
+	assert.ElementsMatch(t, public, texts(t, conn, `
+		SELECT 'function ' || p.proname
+		FROM pg_proc AS p
+		WHERE p.pronamespace = 'recall'::regnamespace AND obj_description(p.oid, 'pg_proc') <> ''
+		UNION ALL
+		SELECT 'view ' || c.relname
+		FROM pg_class AS c
+		WHERE c.relnamespace = 'recall'::regnamespace AND c.relkind = 'v' AND obj_description(c.oid, 'pg_class') <> ''`))
+	assert.Empty(t, texts(t, conn, `
+		SELECT c.relname || '.' || a.attname
+		FROM pg_class AS c
+		JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+		WHERE c.relnamespace = 'recall'::regnamespace AND c.relkind = 'v' AND col_description(c.oid, a.attnum) IS NULL`), "columns of views")
+	assert.Empty(t, texts(t, conn, `
+		SELECT c.relname::text FROM pg_class AS c
+		WHERE c.relnamespace = 'recall'::regnamespace AND c.relkind = 'v' AND NOT 'security_invoker=true' = ANY (coalesce(c.reloptions, '{}'))`),
+		"views read with the rights of who asks")
+	assert.Empty(t, texts(t, conn, `SELECT proname::text FROM pg_proc WHERE pronamespace = 'recall'::regnamespace AND prosecdef`),
+		"no function lends its owner's rights")
 }
 
 func TestOneEmbeddingIndexIsLive(t *testing.T) {
@@ -213,12 +255,28 @@ func TestAnEmbeddingTableHoldsVectorsOfItsDimensions(t *testing.T) {
 	}
 }
 
-// functions gives the definition of each function in the schema.
-func functions(t *testing.T, conn *pgx.Conn) map[string]string {
+// definitions gives the definition of each function, view and composite type in the
+// schema, with what is said of them.
+func definitions(t *testing.T, conn *pgx.Conn) map[string]string {
 	rows, err := conn.Query(t.Context(), `
-		SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid)
+		SELECT 'function ' || p.oid::regprocedure, pg_get_functiondef(p.oid) || coalesce(obj_description(p.oid, 'pg_proc'), '')
 		FROM pg_proc AS p
-		WHERE p.pronamespace = 'recall'::regnamespace`)
+		WHERE p.pronamespace = 'recall'::regnamespace
+		UNION ALL
+		SELECT
+			CASE c.relkind WHEN 'v' THEN 'view ' ELSE 'type ' END || c.relname,
+			concat_ws(
+				E'\n',
+				CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, c.reloptions,
+				coalesce(obj_description(c.oid, 'pg_class'), obj_description(c.reltype, 'pg_type')),
+				(
+					SELECT string_agg(concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), col_description(c.oid, a.attnum)), E'\n' ORDER BY a.attnum)
+					FROM pg_attribute AS a
+					WHERE a.attrelid = c.oid AND a.attnum > 0
+				)
+			)
+		FROM pg_class AS c
+		WHERE c.relnamespace = 'recall'::regnamespace AND c.relkind IN ('v', 'c')`)
 	require.NoError(t, err)
 	definitions := map[string]string{}
 	var name, definition string

@@ -12,7 +12,7 @@ import (
 const embeddingIndexCoverage = `-- name: EmbeddingIndexCoverage :one
 SELECT c.embedded::bigint AS embedded, c.missing::bigint AS missing
 FROM recall.embedding_indexes AS i
-CROSS JOIN LATERAL recall.embedding_coverage(i) AS c
+CROSS JOIN LATERAL recall.index_coverage(i) AS c
 WHERE i.name = $1::text
 `
 

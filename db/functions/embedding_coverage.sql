@@ -1,25 +1,21 @@
--- How many messages an index has, and how many of those with a text it lacks.
--- Reads the whole index, and all messages it lacks.
-CREATE OR REPLACE FUNCTION recall.embedding_coverage(of_index recall.embedding_indexes)
-RETURNS TABLE (embedded bigint, missing bigint)
-LANGUAGE plpgsql STABLE
-AS $$
-BEGIN
-    RETURN QUERY EXECUTE format(
-        $sql$
-        SELECT
-            (SELECT count(*) FROM recall.%1$I AS e WHERE e.chunk = 0),
-            (
-                SELECT count(*)
-                FROM recall.messages AS m
-                WHERE m.role IN ('user', 'assistant')
-                    AND NOT EXISTS (SELECT FROM recall.%1$I AS e WHERE e.message_id = m.id)
-                    AND EXISTS (
-                        SELECT FROM jsonb_array_elements_text(recall.message_texts(m.content)) AS t (words) WHERE t.words ~ '\S'
-                    )
-            )
-        $sql$,
-        'embeddings_' || of_index.id
-    );
-END
-$$;
+-- One row an embedding index: of how many messages it has the vectors, and of how
+-- many it lacks them (index_coverage, which reads all of both). It reads with the
+-- rights of who asks.
+CREATE OR REPLACE VIEW recall.embedding_coverage WITH (security_invoker = true) AS
+SELECT
+    i.name AS index_name,
+    i.model,
+    i.dimensions,
+    i.state,
+    c.embedded::bigint AS embedded,
+    c.missing::bigint AS missing
+FROM recall.embedding_indexes AS i
+CROSS JOIN LATERAL recall.index_coverage(i) AS c;
+
+COMMENT ON VIEW recall.embedding_coverage IS 'One row an embedding index: how many messages it has the vectors of.';
+COMMENT ON COLUMN recall.embedding_coverage.index_name IS 'The index''s name.';
+COMMENT ON COLUMN recall.embedding_coverage.model IS 'The model whose vectors it has.';
+COMMENT ON COLUMN recall.embedding_coverage.dimensions IS 'The length of its vectors.';
+COMMENT ON COLUMN recall.embedding_coverage.state IS 'building, live or retired; searches use the live one.';
+COMMENT ON COLUMN recall.embedding_coverage.embedded IS 'How many messages it has.';
+COMMENT ON COLUMN recall.embedding_coverage.missing IS 'How many messages with a text it lacks.';

@@ -63,7 +63,7 @@ WHERE i.name = @name::text;
 -- such index.
 SELECT c.embedded::bigint AS embedded, c.missing::bigint AS missing
 FROM recall.embedding_indexes AS i
-CROSS JOIN LATERAL recall.embedding_coverage(i) AS c
+CROSS JOIN LATERAL recall.index_coverage(i) AS c
 WHERE i.name = @name::text;
 
 -- name: EmbeddingIndexListMissing :many
