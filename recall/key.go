@@ -128,6 +128,14 @@ func (m *Memory) RevokeAPIKey(ctx context.Context, id int64) error {
 	return schemaError(err)
 }
 
+// TokenCaller gives the caller who shows a token for a resource. CodeInvalid or
+// CodeUnstorable when that cannot be the id of any.
+func (m *Memory) TokenCaller(resource string) (Caller, error) {
+	c := m.check()
+	c.requiredID("resource", resource)
+	return Caller{ID: "jwt:" + resource, Resource: resource}, c.err()
+}
+
 func apiKeyNotFound() *Error { return errorf(CodeNotFound, "API key not found") }
 
 // secretHash is what is kept of a secret: no two keys have the same.

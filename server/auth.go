@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/server/token"
 )
 
 // identity is who sends a request.
@@ -55,6 +56,9 @@ func (a api) authenticate(open map[string]bool) echo.MiddlewareFunc {
 				return next(c)
 			}
 			who, err := a.identify(c.Request())
+			if err == nil {
+				err = a.limiter.take(who.caller)
+			}
 			if err != nil {
 				return err
 			}
@@ -72,17 +76,21 @@ func (a api) identify(r *http.Request) (identity, error) {
 	if !asked {
 		return operator, a.checkHost(r.Host)
 	}
-	secret, ok := bearer(r.Header)
-	if !ok {
+	credential, ok := bearer(r.Header)
+	switch {
+	case ok && a.config.Keys != nil && strings.HasPrefix(credential, recall.APIKeyPrefix):
+		return a.ofKey(r.Context(), credential)
+	case ok && a.config.Tokens != nil:
+		return a.ofToken(r.Context(), credential)
+	default:
 		return identity{}, unauthorized()
 	}
-	return a.ofKey(r.Context(), secret)
 }
 
 // asksForCredentials says whether there are any that a caller could have.
 func (a api) asksForCredentials(ctx context.Context) (bool, error) {
-	if a.config.Keys == nil {
-		return false, nil
+	if a.config.Tokens != nil || a.config.Keys == nil {
+		return a.config.Tokens != nil, nil
 	}
 	return a.config.Keys.Exist(ctx)
 }
@@ -98,6 +106,24 @@ func (a api) ofKey(ctx context.Context, secret string) (identity, error) {
 		return identity{}, err
 	}
 	return identity{caller: key.Caller(), admin: key.Admin}, nil
+}
+
+// ofToken gives whose a JSON Web Token is.
+func (a api) ofToken(ctx context.Context, text string) (identity, error) {
+	resource, err := a.config.Tokens.Resource(ctx, text)
+	switch {
+	case errors.Is(err, token.ErrInvalid):
+		return identity{}, unauthorized()
+	case errors.Is(err, token.ErrUnavailable):
+		return identity{}, &refusal{status: http.StatusServiceUnavailable, text: "The keys of tokens are out of reach", cause: err}
+	case err != nil:
+		return identity{}, err
+	}
+	caller, err := a.memory.TokenCaller(resource)
+	if err != nil {
+		return identity{}, unauthorized()
+	}
+	return identity{caller: caller}, nil
 }
 
 // bearer gives the credential of a request.

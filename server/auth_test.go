@@ -286,11 +286,13 @@ func TestWhereCredentialsCannotBeLookedUpNobodyGetsIn(t *testing.T) {
 func TestNoCredentialIsLogged(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	config := server.Config{Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	config := server.Config{
+		Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Tokens: tokens(t),
+	}
 	g := newGuarded(t, config)
 	for _, credential := range []string{
 		g.key(t, recall.NewAPIKey{}), g.key(t, recall.NewAPIKey{ReadOnly: true}),
-		"Bearer pgr_secretsecretsecretsecretsecretsecretsecret", "Basic secret", "Bearer secret.secret.secret",
+		"Bearer pgr_secretsecretsecretsecretsecretsecretsecret", "Basic secret", "Bearer secret.secret.secret", tokenOf(t, "sam", time.Hour), tokenOf(t, "sam", -time.Hour),
 	} {
 		eachRoute(g.routes(), "absent", func(method, path string) {
 			r := request(method, path, `{}`)

@@ -43,11 +43,16 @@ type refusal struct {
 	status int
 	text   string
 	issues []recall.Issue
-	// retryAfter is, of a 503, how long to wait; 0 for not known.
+	// retryAfter is, of a 429 or 503, how long to wait; 0 for not known.
 	retryAfter time.Duration
+	// cause is for logs.
+	cause error
 }
 
 func (r *refusal) Error() string { return r.text }
+
+// Unwrap gives the cause, for logs.
+func (r *refusal) Unwrap() error { return r.cause }
 
 // writeError answers with the status and body of err.
 func writeError(err error, c echo.Context) {
@@ -58,7 +63,7 @@ func writeError(err error, c echo.Context) {
 	switch r.status {
 	case http.StatusUnauthorized:
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
-	case http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		setRetryAfter(c, r.retryAfter)
 	}
 	// A failed write means that the caller is gone: there is no one to tell.

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pgrecall/pgrecall/recall"
+	"github.com/pgrecall/pgrecall/server/token"
 )
 
 // Defaults of a [Config].
@@ -38,6 +39,15 @@ type Config struct {
 	// Keys are those that callers must show once there is one; nil for none, and
 	// unless there are Tokens all callers are the operator then.
 	Keys *recall.Keyring
+	// Tokens are the JSON Web Tokens that callers may show as well, and must show where
+	// they have no key; nil for none.
+	Tokens *token.Verifier
+	// RateLimit bounds how many requests a second a caller sends, beyond the RateBurst
+	// that he may send at once; 0 for any number.
+	RateLimit, RateBurst int
+	// CORSOrigins are the origins whose pages may read answers, "*" for all; none if
+	// empty.
+	CORSOrigins []string
 	// Loopback says that only this machine can reach the server. Without credentials
 	// it then refuses requests under any other name, which web pages can make a
 	// browser send.
@@ -61,13 +71,17 @@ func New(memory *recall.Memory, config Config) *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = writeError
 	e.Pre(observe(config.Logger), deadline(config.RequestTimeout), routeEscaped)
-	api{memory: memory, config: config}.register(e)
+	if len(config.CORSOrigins) > 0 {
+		e.Use(crossOrigin(config.CORSOrigins))
+	}
+	api{memory: memory, config: config, limiter: newLimiter(config.RateLimit, config.RateBurst)}.register(e)
 	return e
 }
 
 type api struct {
-	memory *recall.Memory
-	config Config
+	memory  *recall.Memory
+	config  Config
+	limiter *limiter
 }
 
 // register adds the routes, each with who may use it. Each POST takes

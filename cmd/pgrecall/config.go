@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	chat "github.com/pgrecall/pgrecall/recall/chat/remote"
 	"github.com/pgrecall/pgrecall/recall/embed/remote"
 	"github.com/pgrecall/pgrecall/server"
+	"github.com/pgrecall/pgrecall/server/token"
 )
 
 // The settings of all commands are here, and read from the environment nowhere
@@ -59,12 +61,70 @@ func (s listenSettings) checkOpen() error {
 		"make a key with pgrecall key create, listen on 127.0.0.1, or accept that with PGRECALL_INSECURE=true (--insecure)", s.Addr)}
 }
 
+// authSettings say which callers serve lets in beside those with an API key, and how
+// often.
+type authSettings struct {
+	JWTSecret   *string    `name:"jwt-secret" env:"PGRECALL_JWT_SECRET" placeholder:"TEXT" help:"Take JSON Web Tokens signed by HS256 with this, of at least 32 bytes."`
+	JWKSURL     given      `name:"jwks-url" env:"PGRECALL_JWKS_URL" placeholder:"URL" help:"Take JSON Web Tokens signed with the keys that are there."`
+	JWTClaim    given      `name:"jwt-claim" env:"PGRECALL_JWT_CLAIM" default:"${jwt_claim}" help:"The claim that is the caller's resource."`
+	JWTAudience given      `name:"jwt-audience" env:"PGRECALL_JWT_AUDIENCE" placeholder:"TEXT" help:"What the tokens' aud must have."`
+	JWTIssuer   given      `name:"jwt-issuer" env:"PGRECALL_JWT_ISSUER" placeholder:"TEXT" help:"What the tokens' iss must be."`
+	RateLimit   number     `name:"rate-limit" env:"PGRECALL_RATE_LIMIT" placeholder:"N" help:"Requests a second of a caller; any number without."`
+	RateBurst   number     `name:"rate-burst" env:"PGRECALL_RATE_BURST" placeholder:"N" help:"Requests of a caller at once, where there is a rate limit; as many as in a second without."`
+	CORSOrigins originList `name:"cors-origins" env:"PGRECALL_CORS_ORIGINS" placeholder:"URL,..." help:"The origins whose web pages may read answers, or * for all; none without."`
+}
+
+// validate refuses settings that do not go together.
+func (s authSettings) validate() error {
+	if s.RateBurst > 0 && s.RateLimit == 0 {
+		return errors.New("PGRECALL_RATE_BURST (--rate-burst) is of no use without PGRECALL_RATE_LIMIT (--rate-limit)")
+	}
+	_, err := s.tokens()
+	return err
+}
+
+// tokens gives the tokens to take; nil for none.
+func (s authSettings) tokens() (*token.Verifier, error) {
+	config := token.Config{
+		JWKSURL: string(s.JWKSURL), Claim: string(s.JWTClaim), Audience: string(s.JWTAudience), Issuer: string(s.JWTIssuer),
+	}
+	setting := "PGRECALL_JWKS_URL (--jwks-url)"
+	switch {
+	case s.JWTSecret != nil && s.JWKSURL != "":
+		return nil, errors.New("PGRECALL_JWT_SECRET (--jwt-secret) and PGRECALL_JWKS_URL (--jwks-url) do not go together")
+	case s.JWTSecret != nil:
+		// Not read by a type of its own: kong shows the values that such a type refuses.
+		setting, config.Secret = "PGRECALL_JWT_SECRET (--jwt-secret)", *s.JWTSecret
+		if len(config.Secret) < token.MinSecretBytes {
+			return nil, fmt.Errorf("%s: want at least %d bytes", setting, token.MinSecretBytes)
+		}
+	case s.JWKSURL == "" && (s.JWTAudience != "" || s.JWTIssuer != ""):
+		return nil, errors.New("PGRECALL_JWT_AUDIENCE (--jwt-audience) and PGRECALL_JWT_ISSUER (--jwt-issuer) are of no use without " +
+			"PGRECALL_JWT_SECRET (--jwt-secret) or PGRECALL_JWKS_URL (--jwks-url)")
+	case s.JWKSURL == "":
+		return nil, nil
+	}
+	verifier, err := token.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	return verifier, nil
+}
+
+// burst gives how many requests a caller may send at once.
+func (s authSettings) burst() int {
+	if s.RateBurst == 0 {
+		return int(s.RateLimit)
+	}
+	return int(s.RateBurst)
+}
+
 // keySettings say what a new API key is.
 type keySettings struct {
 	Name     string   `name:"name" env:"PGRECALL_NAME" help:"What the list of keys calls it."`
 	Admin    bool     `name:"admin" env:"PGRECALL_ADMIN" help:"Let it reach everything, agents' configurations and jobs included."`
-	Resource bound    `name:"resource" env:"PGRECALL_RESOURCE" placeholder:"ID" help:"Let it reach this resource alone."`
-	Prefix   bound    `name:"prefix" env:"PGRECALL_PREFIX" placeholder:"TEXT" help:"Let it reach the resources alone whose ids begin with this."`
+	Resource given    `name:"resource" env:"PGRECALL_RESOURCE" placeholder:"ID" help:"Let it reach this resource alone."`
+	Prefix   given    `name:"prefix" env:"PGRECALL_PREFIX" placeholder:"TEXT" help:"Let it reach the resources alone whose ids begin with this."`
 	ReadOnly bool     `name:"read-only" env:"PGRECALL_READ_ONLY" help:"Let it change nothing."`
 	Expires  lifetime `name:"expires" env:"PGRECALL_EXPIRES" placeholder:"TIME" help:"After how long it ends, as 12h or 90d; never without."`
 }
@@ -255,7 +315,7 @@ func (s limitSettings) limits() recall.Limits {
 // defaults fills in the defaults that other packages decide on.
 func defaults() kong.Vars {
 	limits := recall.DefaultLimits()
-	vars := kong.Vars{"request_time": server.DefaultRequestTimeout.String(), "chat_timeout": chat.DefaultTimeout.String()}
+	vars := kong.Vars{"request_time": server.DefaultRequestTimeout.String(), "chat_timeout": chat.DefaultTimeout.String(), "jwt_claim": token.DefaultClaim}
 	for name, value := range map[string]int{
 		"bench_messages":       dataset.DefaultMessages,
 		"body_bytes":           server.DefaultBodyBytes,
@@ -356,16 +416,32 @@ func (s *span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// bound bounds what a key reaches. An empty one, of a variable that is not set, would
-// let it reach everything.
-type bound string
+// given is a text that bounds who gets in, or how far. An empty one, of a variable that
+// is not set, would be no bound at all.
+type given string
 
-// UnmarshalText reads a bound.
-func (b *bound) UnmarshalText(text []byte) error {
+// UnmarshalText reads a text.
+func (g *given) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		return errors.New("must not be empty")
 	}
-	*b = bound(text)
+	*g = given(text)
+	return nil
+}
+
+// originList is a list of the origins of web pages.
+type originList []string
+
+// UnmarshalText reads origins that are separated by commas.
+func (l *originList) UnmarshalText(text []byte) error {
+	*l = nil
+	for origin := range strings.SplitSeq(string(text), ",") {
+		address, err := url.Parse(origin)
+		if origin != "*" && (err != nil || address.Host == "" || origin != address.Scheme+"://"+address.Host || strings.ContainsAny(origin, "*?@")) {
+			return errors.New("want *, or origins such as https://app.example.com, separated by commas")
+		}
+		*l = append(*l, origin)
+	}
 	return nil
 }
 

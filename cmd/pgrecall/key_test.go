@@ -122,6 +122,10 @@ func TestAnOpenAddressNeedsCredentialsOrToBeInsecure(t *testing.T) {
 	assert.Contains(t, text, "WHOEVER CAN REACH IT")
 	assert.Equal(t, exitOK, stop())
 
+	text, stop = serving(t, flag, "--addr=0.0.0.0:0", "--jwt-secret=a secret of thirty-two bytes, or more")
+	assert.Contains(t, text, "need a credential")
+	assert.Equal(t, exitOK, stop())
+
 	secret := strings.TrimSpace(execute(t, "key", "create", flag).out)
 	text, stop = serving(t, flag, "--addr=0.0.0.0:0")
 	assert.Contains(t, text, "need a credential")

@@ -31,6 +31,19 @@ func TestWrongSettingsAreUsageErrorsThatNameTheVariable(t *testing.T) {
 		{"PGRECALL_ADDR", "8080", "--addr"},
 		{"PGRECALL_ADDR", "127.0.0.1:99999", "--addr"},
 		{"PGRECALL_INSECURE", "maybe", "--insecure"},
+		{"PGRECALL_JWT_SECRET", "", "--jwt-secret"},
+		{"PGRECALL_JWT_SECRET", "of 31 bytes, which is too short", "--jwt-secret"},
+		{"PGRECALL_JWKS_URL", "", "--jwks-url"},
+		{"PGRECALL_JWKS_URL", "example.com/jwks", "--jwks-url"},
+		{"PGRECALL_JWT_CLAIM", "", "--jwt-claim"},
+		{"PGRECALL_JWT_AUDIENCE", "us", "--jwt-audience"},
+		{"PGRECALL_JWT_ISSUER", "", "--jwt-issuer"},
+		{"PGRECALL_RATE_LIMIT", "0", "--rate-limit"},
+		{"PGRECALL_RATE_BURST", "10", "--rate-burst"},
+		{"PGRECALL_CORS_ORIGINS", "", "--cors-origins"},
+		{"PGRECALL_CORS_ORIGINS", "https://*.example.com", "--cors-origins"},
+		{"PGRECALL_CORS_ORIGINS", "https://example.com/", "--cors-origins"},
+		{"PGRECALL_CORS_ORIGINS", "https://example.com,example.org", "--cors-origins"},
 		{"PGRECALL_MIGRATE", "maybe", "--migrate"},
 		{"PGRECALL_EMBEDDER", "cohere", "--embedder"},
 		{"PGRECALL_EMBEDDER_URL", "http://localhost/v1", "--embedder-url"},
@@ -61,6 +74,9 @@ func TestWrongSettingsAreUsageErrorsThatNameTheVariable(t *testing.T) {
 			got := execute(t, "serve")
 			if got.code != exitUsage {
 				t.Errorf("exit code %d, want %d", got.code, exitUsage)
+			}
+			if strings.Contains(got.log, "of 31 bytes") {
+				t.Errorf("the log has a secret: %s", got.log)
 			}
 			for _, name := range []string{test.variable, test.flag} {
 				if !strings.Contains(got.log, name) {

@@ -14,6 +14,7 @@ import (
 	"github.com/pgrecall/pgrecall/recall/embed"
 	"github.com/pgrecall/pgrecall/recall/jobs"
 	"github.com/pgrecall/pgrecall/server"
+	"github.com/pgrecall/pgrecall/server/token"
 )
 
 const (
@@ -28,6 +29,7 @@ const (
 type serveCommand struct {
 	databaseSettings `embed:""`
 	listenSettings   `embed:""`
+	authSettings     `embed:"" group:"Callers"`
 	embedderSettings `embed:""`
 	chatSettings     `embed:"" group:"Titles"`
 	limitSettings    `embed:"" group:"Limits"`
@@ -36,7 +38,9 @@ type serveCommand struct {
 
 // Validate refuses settings that do not go together.
 func (c *serveCommand) Validate() error {
-	return errors.Join(c.databaseSettings.validate(), c.embedderSettings.validate(), c.chatSettings.validate())
+	return errors.Join(
+		c.databaseSettings.validate(), c.authSettings.validate(), c.embedderSettings.validate(), c.chatSettings.validate(),
+	)
 }
 
 // Run serves until the context ends.
@@ -69,10 +73,7 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 	}
 	keys := recall.NewKeyring(memory)
 	defer keys.Close()
-	closed, err := keys.Exist(ctx)
-	if err == nil && !closed {
-		err = c.checkOpen()
-	}
+	tokens, closed, err := c.credentials(ctx, keys)
 	if err != nil {
 		return err
 	}
@@ -86,6 +87,10 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		JSONDepth:      int(c.MaxJSONDepth),
 		RequestTimeout: requestTime,
 		Keys:           keys,
+		Tokens:         tokens,
+		RateLimit:      int(c.RateLimit),
+		RateBurst:      c.burst(),
+		CORSOrigins:    c.CORSOrigins,
 		Loopback:       c.Addr.loopback(),
 	})
 	stopWorkers, err := c.startWorkers(ctx, logger, embedder, options)
@@ -108,6 +113,18 @@ func (c *serveCommand) Run(ctx context.Context, term terminal) error {
 		stopped <- stopWorkers()
 	}
 	return errors.Join(err, <-stopped)
+}
+
+// credentials gives the tokens that are taken, and says whether callers need a
+// credential. Where they do not, others must not reach the server.
+func (c *serveCommand) credentials(ctx context.Context, keys *recall.Keyring) (tokens *token.Verifier, closed bool, err error) {
+	if tokens, err = c.tokens(); err != nil || tokens != nil {
+		return tokens, true, err
+	}
+	if closed, err = keys.Exist(ctx); err == nil && !closed {
+		err = c.checkOpen()
+	}
+	return nil, closed, err
 }
 
 // workerConnections are for the jobs alone, so that requests do not wait for them:
