@@ -149,33 +149,44 @@ func schemaVersion(ctx context.Context, url string) (Check, error) {
 	}
 }
 
-// rights looks for tables that the user may not both read and write.
+// rights looks for tables that the user may not both read and write, and functions
+// that he may not execute.
 func rights(ctx context.Context, conn *pgx.Conn) (Check, error) {
 	const query = `
 		SELECT current_user::text,
 		       coalesce(has_schema_privilege(to_regnamespace('recall')::oid, 'USAGE'), false),
-		       coalesce(array_agg(c.relname::text ORDER BY c.relname) FILTER (
-		           WHERE NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
-		                      AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
-		       ), '{}')
+		       coalesce(array_agg(l.name ORDER BY l.name) FILTER (WHERE l.name IS NOT NULL), '{}'),
+		       coalesce(row_security_active(to_regclass('recall.messages')::oid), false)
 		FROM (SELECT 1) AS always
-		LEFT JOIN pg_class AS c
-		    ON c.relnamespace = to_regnamespace('recall')
-		    AND c.relkind IN ('r', 'p')
-		    AND c.relname <> 'goose_db_version'`
+		LEFT JOIN (
+		    SELECT c.relname::text AS name
+		    FROM pg_class AS c
+		    WHERE c.relnamespace = to_regnamespace('recall')
+		      AND c.relkind IN ('r', 'p')
+		      AND c.relname <> 'goose_db_version'
+		      AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+		               AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
+		    UNION ALL
+		    SELECT p.proname || '()'
+		    FROM pg_proc AS p
+		    WHERE p.pronamespace = to_regnamespace('recall')
+		      AND NOT has_function_privilege(p.oid, 'EXECUTE')
+		) AS l ON true`
 	var user string
-	var usage bool
+	var usage, restricted bool
 	var lacking []string
-	if err := conn.QueryRow(ctx, query).Scan(&user, &usage, &lacking); err != nil {
+	if err := conn.QueryRow(ctx, query).Scan(&user, &usage, &lacking, &restricted); err != nil {
 		return Check{}, err
 	}
+	grant := "as the owner of the schema, run pgrecall roles --server=" + user
 	switch {
 	case !usage:
-		return failed("", user+" may not use the schema recall, or there is none",
-			"run pgrecall migrate up, or GRANT USAGE ON SCHEMA recall"), nil
+		return failed("", user+" may not use the schema recall, or there is none", "run pgrecall migrate up, or, "+grant), nil
 	case len(lacking) > 0:
-		return failed("", user+" may not read and write "+strings.Join(lacking, ", "),
-			"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA recall"), nil
+		return failed("", user+" may not read and write, or execute, "+strings.Join(lacking, ", "), grant), nil
+	case restricted:
+		return warned(user+" is under the row-level security that binds analysts, and sees no statistics of words",
+			"ALTER ROLE "+pgx.Identifier{user}.Sanitize()+" BYPASSRLS"), nil
 	default:
 		return passed("", user+" may read and write every table"), nil
 	}

@@ -48,8 +48,8 @@ type SchemaStatus struct {
 	Pending []string
 }
 
-// Migrate brings the schema up to date and names the migrations it applied. Of
-// several processes at once one works and the others wait for it.
+// Migrate brings the schema up to date, gives roles what they need of what is new,
+// and names the migrations it applied. Of several processes at once one works and the others wait for it.
 func Migrate(ctx context.Context, url string) ([]string, error) {
 	var applied []string
 	err := withProvider(ctx, url, func(provider *goose.Provider, database *sql.DB) error {
@@ -60,6 +60,10 @@ func Migrate(ctx context.Context, url string) ([]string, error) {
 		for _, result := range results {
 			applied = append(applied, result.Source.Path)
 		}
+		if err != nil || len(applied) == 0 {
+			return err
+		}
+		_, err = database.ExecContext(ctx, privileges)
 		return err
 	})
 	if err != nil {

@@ -173,12 +173,6 @@ func TestStatusOfADatabaseThatIsBehindNamesWhatIsMissing(t *testing.T) {
 	assert.Equal(t, []string{undone}, status.Pending)
 }
 
-// serverGrants is all that a role needs to serve a schema that another migrates.
-const serverGrants = `
-	GRANT USAGE ON SCHEMA recall TO %[1]s;
-	GRANT USAGE ON ALL SEQUENCES IN SCHEMA recall TO %[1]s;
-	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA recall TO %[1]s`
-
 func TestTheServerWorksUnderARoleThatCannotCreateAnything(t *testing.T) {
 	t.Parallel()
 	address := dbtest.EmptyURL(t)
@@ -189,7 +183,7 @@ func TestTheServerWorksUnderARoleThatCannotCreateAnything(t *testing.T) {
 
 	_, err := db.Migrate(t.Context(), migrator.url)
 	require.NoError(t, err)
-	exec(t, connect(t, migrator.url), fmt.Sprintf(serverGrants, server.name))
+	require.NoError(t, db.GrantServer(t.Context(), migrator.url, nameOf(server)))
 
 	status, err := db.Status(t.Context(), server.url)
 	require.NoError(t, err)
@@ -249,6 +243,9 @@ func createRole(t *testing.T, owner *pgx.Conn, address, name string) role {
 	as.User = url.UserPassword(name, password)
 	return role{identifier(name), as.String()}
 }
+
+// nameOf is a role's name without quotes.
+func nameOf(r role) string { return strings.Trim(r.name, `"`) }
 
 func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
 

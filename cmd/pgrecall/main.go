@@ -29,6 +29,7 @@ type commands struct {
 	Agent   agentCommand   `cmd:"" help:"Look at and change the stored configurations of agents."`
 	Key     keyCommand     `cmd:"" help:"Make, show and revoke the API keys that callers of the server show."`
 	Erase   eraseCommand   `cmd:"" help:"Erase all that is held of a resource, and give a receipt."`
+	Roles   rolesCommand   `cmd:"" help:"Make the roles of analysts, and grant the server's role what it needs."`
 	Jobs    jobsCommand    `cmd:"" help:"Look at what is done after requests, and try it again."`
 	Bench   benchCommand   `cmd:"" help:"Measure each operation over HTTP beside its bare SQL, in a database made and dropped for it."`
 	Eval    evalCommand    `cmd:"" help:"Measure how well questions find the messages that answer them, in a database made and dropped for it."`

@@ -48,6 +48,7 @@ BEGIN
         'CREATE INDEX %I ON recall.%I USING hnsw (embedding %s_ip_ops) WITH (m = %s, ef_construction = %s) WHERE in_graph',
         table_name || '_hnsw_idx', table_name, type_name, of_index.hnsw_m, of_index.hnsw_ef_construction
     );
+    PERFORM recall.copy_policies(format('recall.%I', table_name)::regclass);
     -- Whoever may use the newest of the other tables may use this one.
     FOR granted IN
         SELECT
