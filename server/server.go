@@ -69,6 +69,7 @@ func New(memory *recall.Memory, config Config) *echo.Echo {
 		config.RequestTimeout = DefaultRequestTimeout
 	}
 	e := echo.New()
+	e.IPExtractor = echo.ExtractIPDirect() // headers are anybody's to write
 	e.HTTPErrorHandler = writeError
 	e.Pre(observe(config.Logger), deadline(config.RequestTimeout), routeEscaped)
 	if len(config.CORSOrigins) > 0 {
