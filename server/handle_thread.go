@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -41,12 +42,13 @@ var threadOrders = []string{string(recall.ByCreatedAt), string(recall.ByUpdatedA
 // readThreadOrder also takes what old clients send: orderBy=updatedAt and
 // sortDirection=ASC.
 func readThreadOrder(q query) (field string, direction recall.Direction) {
-	legacy := q.text("orderBy")
-	if legacy == "" || strings.ContainsAny(legacy, "{[") {
-		return readOrder(q, threadOrders...)
-	}
 	o := order{faults: q.faults, fields: threadOrders}
-	return o.field("orderBy", legacy), o.direction("sortDirection", q.text("sortDirection"))
+	old := o.direction("sortDirection", q.text("sortDirection"))
+	if name := q.text("orderBy"); name != "" && !strings.ContainsAny(name, "{[") {
+		return o.field("orderBy", name), old
+	}
+	field, direction = readOrder(q, threadOrders...)
+	return field, cmp.Or(direction, old)
 }
 
 func (a api) createThread(c echo.Context) error {

@@ -347,6 +347,7 @@ func TestRoutesNameEveryBadParameter(t *testing.T) {
 		{threads, "orderBy[direction]", "up", 400, "orderBy.direction"},
 		{threads, "orderBy", `{"field":"title"}`, 400, "orderBy.field"},
 		{threads, "orderBy", "title", 400, "orderBy"},
+		{threads, "sortDirection", "up", 400, "sortDirection"},
 		{messages, "page", "-1", 400, "page"},
 		{messages, "perPage", "ten", 400, "perPage"},
 		{messages, "perPage", "NaN", 400, "perPage"},
