@@ -9,13 +9,15 @@ LOCALPG    := $(CURDIR)/.local/bin/localpg
 PGVERSION   = $(if $(PG),--version $(PG))
 TEST_FLAGS ?= $(if $(RACE),-race) -timeout 20m
 BENCH_FLAGS ?=
+FUZZTIME    ?= 10s
 
 LINT_VERSION := v2.15.0
 LINT         := .local/bin/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-packages integration e2e bench generate verify verify-generated lint build clean-data localpg
+.PHONY: help run test test-packages integration e2e bench schemathesis fuzz vulncheck generate verify verify-generated lint build \
+  clean-data localpg
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +42,19 @@ e2e/node_modules/.package-lock.json: e2e/package.json e2e/package-lock.json
 
 bench: build localpg ## measure each operation beside its bare SQL; BENCH_FLAGS="--json" and others
 	$(LOCALPG) exec --name bench $(PGVERSION) -- bin/pgrecall bench $(BENCH_FLAGS)
+
+schemathesis: build localpg ## send requests made from openapi.yaml to the server (needs python3 with pip)
+	$(LOCALPG) exec --name schemathesis $(PGVERSION) -- tools/schemathesis/run
+
+fuzz: localpg ## run each fuzzer for FUZZTIME
+	@set -e; for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+	  for name in $$(grep -ho '^func Fuzz[A-Za-z]*' $$package/*_test.go | cut -d ' ' -f 2); do \
+	    $(LOCALPG) exec --name test $(PGVERSION) -- go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done
+
+vulncheck: ## look for known vulnerabilities of the modules that the code reaches
+	go run ./tools/vulncheck
 
 build: ## build the static binary bin/pgrecall
 	@CGO_ENABLED=0 $(GO_BUILD) -ldflags "-s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)" -o bin/pgrecall ./cmd/pgrecall

@@ -143,7 +143,7 @@ func (m *Memory) CreateIndex(ctx context.Context, in NewIndex) (Index, error) {
 		}
 		return m.queries.EmbeddingIndexCreateTable(ctx, tx, in.Name)
 	})
-	return indexOf(row), ownersAlone(err)
+	return indexOf(row), err
 }
 
 func (in NewIndex) withDefaults() NewIndex {
@@ -297,18 +297,6 @@ func (m *Memory) DropIndex(ctx context.Context, name string, force bool) error {
 			return databaseError(ctx.Err())
 		}
 		err = m.dropIndex(ctx, name, force)
-	}
-	return ownersAlone(err)
-}
-
-// ownersAlone says of a failure for want of a right who has it.
-func ownersAlone(err error) error {
-	if isDenied(err) {
-		return &Error{
-			Code:    CodeUnprocessable,
-			Message: "Only the owner of the schema creates and drops embedding indexes, and this database role is not: connect as the owner",
-			cause:   err,
-		}
 	}
 	return err
 }

@@ -35,7 +35,6 @@ const (
 	stateLockNotAvailable     = "55P03"
 	stateReadOnlyTransaction  = "25006"
 	stateIdleTimeout          = "25P03"
-	stateDenied               = "42501"
 	stateNoEmbeddingIndex     = "PR404" // of search_positions
 	classConnection           = "08"
 	classInsufficientResource = "53"
@@ -137,12 +136,6 @@ func isSchemaMissing(err error) bool {
 func isIndexMissing(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == stateNoEmbeddingIndex
-}
-
-// isDenied says that the database's role lacks a right.
-func isDenied(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == stateDenied
 }
 
 // isLockTimeout says that a lock was waited for in vain.
