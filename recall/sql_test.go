@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -76,39 +77,53 @@ func (s surface) ids(t must, function string, c sqlCall) []string {
 	return column[string](t, s.memory, "SELECT id FROM recall."+function+"("+strings.Join(c.names, ", ")+")", c.args...)
 }
 
-// drawScope draws a thread, a resource or both.
-func drawScope(t *rapid.T, body map[string]any, sql *sqlCall, threads, resources []string) {
-	kind := rapid.IntRange(0, 3).Draw(t, "scope")
+// drawScope draws a thread, a resource or both, which mostly belong together.
+func drawScope(t *rapid.T, body map[string]any, sql *sqlCall, owners map[string]string) {
+	astray := rapid.IntRange(0, 19).Draw(t, "astray")
+	threadID := rapid.SampledFrom(slices.Sorted(maps.Keys(owners))).Draw(t, "threadId")
+	resourceID := owners[threadID]
+	switch astray {
+	case 0:
+		threadID = "unknown"
+	case 1:
+		resourceID = "unknown"
+	case 2:
+		resourceID = owners[rapid.SampledFrom(slices.Sorted(maps.Keys(owners))).Draw(t, "other")]
+	}
+	kind := rapid.IntRange(0, 2).Draw(t, "scope")
 	if kind <= 1 {
-		id := rapid.SampledFrom(append(slices.Clone(threads), "unknown")).Draw(t, "threadId")
-		body["threadId"] = id
-		sql.set("thread_id", "text", id)
+		body["threadId"] = threadID
+		sql.set("thread_id", "text", threadID)
 	}
 	if kind >= 1 {
-		id := rapid.SampledFrom(append(slices.Clone(resources), "unknown")).Draw(t, "resourceId")
-		body["resourceId"] = id
-		sql.set("resource_id", "text", id)
+		body["resourceId"] = resourceID
+		sql.set("resource_id", "text", resourceID)
 	}
 }
 
-// drawFilters draws what restricts a page or hits.
-func drawFilters(t *rapid.T, body map[string]any, sql *sqlCall) {
-	filter := map[string]any{}
-	if rapid.Bool().Draw(t, "metadata?") {
-		filter["metadata"] = pairs().Draw(t, "metadata")
+// drawFilters draws what restricts a page or hits, of which some is said in each
+// step of time.
+func drawFilters(t *rapid.T, body map[string]any, sql *sqlCall, wanted *rapid.Generator[map[string]any], step time.Duration) {
+	filter, dates := map[string]any{}, map[string]any{}
+	may := func(part string) bool { return rapid.IntRange(0, 2).Draw(t, part+"?") == 0 }
+	if may("metadata") {
+		filter["metadata"] = wanted.Draw(t, "metadata")
 		sql.set("metadata", "jsonb", object(filter["metadata"]))
 	}
-	if rapid.IntRange(0, 2).Draw(t, "roles?") == 0 {
+	if may("roles") {
 		filter["roles"] = rapid.SliceOfN(rapid.SampledFrom([]string{"user", "assistant", "tool"}), 0, 2).Draw(t, "roles")
 		sql.set("roles", "text[]", filter["roles"])
 	}
-	times := rapid.Map(rapid.IntRange(-1500, 9500), func(us int) time.Time { return epoch.Add(time.Duration(us) * time.Microsecond) })
-	dates := map[string]any{}
-	if start := optional(t, "start", times); start != nil && rapid.Bool().Draw(t, "dated") {
+	times := func(from, to int) *rapid.Generator[time.Time] {
+		return rapid.Map(rapid.IntRange(from, to), func(n int) time.Time { return epoch.Add(time.Duration(n) * step / 1000) })
+	}
+	if may("start") {
+		start := times(-1000, 6000).Draw(t, "start")
 		dates["start"] = start
 		sql.set("starts_at", "timestamptz", start)
 	}
-	if end := optional(t, "end", times); end != nil && rapid.Bool().Draw(t, "ended") {
+	if may("end") {
+		end := times(2000, 9500).Draw(t, "end")
 		dates["end"], dates["endExclusive"] = end, true
 		sql.set("ends_at", "timestamptz", end)
 	}
@@ -122,9 +137,9 @@ func drawFilters(t *rapid.T, body map[string]any, sql *sqlCall) {
 
 func (c *conversation) drawBoth(t *rapid.T) (map[string]any, sqlCall) {
 	body, sql := map[string]any{}, sqlCall{}
-	drawScope(t, body, &sql, c.threads, c.resources)
-	if rapid.IntRange(0, 2).Draw(t, "filtered") > 0 {
-		drawFilters(t, body, &sql)
+	drawScope(t, body, &sql, c.owners)
+	if rapid.Bool().Draw(t, "filtered") {
+		drawFilters(t, body, &sql, pairs(), time.Millisecond)
 	}
 	if perPage := optional(t, "perPage", rapid.SampledFrom([]int{recall.All, 50, 5, 3, 2, 1, 0})); perPage != nil {
 		body["perPage"] = *perPage
@@ -171,6 +186,7 @@ func (c *conversation) drawIncludes(t *rapid.T, body map[string]any, sql *sqlCal
 func TestTheSameRecallGivesTheSameOverHTTPAndInSQL(t *testing.T) {
 	t.Parallel()
 	s := newSurface(t, newMemory(t))
+	asked, answered := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConversation(t, s.memory)
 		for range 4 {
@@ -180,9 +196,11 @@ func TestTheSameRecallGivesTheSameOverHTTPAndInSQL(t *testing.T) {
 				want = append(want, message.ID)
 			}
 			require.Equal(t, want, append([]string{}, s.ids(t, "recall", sql)...), "%s", object(body))
+			asked, answered = asked+1, answered+min(1, len(want))
 		}
 		c.requireContext(t, s)
 	})
+	require.Greater(t, 3*answered, asked, "requests with an answer")
 }
 
 // requireContext compares context with what including the messages gives.
@@ -204,6 +222,18 @@ func (c *conversation) requireContext(t *rapid.T, s surface) {
 	require.Equal(t, want, append([]string{}, s.ids(t, "context", sql)...), "%s", object(body))
 }
 
+func TestTheSamePairsAreTheSamePredicateInSQL(t *testing.T) {
+	t.Parallel()
+	m := newMemory(t)
+	rapid.Check(t, func(t *rapid.T) {
+		wanted := pairs().Draw(t, "metadata")
+		var compiled, inSQL string
+		m.scan(t, `SELECT $1::text::jsonpath::text, coalesce(recall.metadata_predicate($2::jsonb), '1 == 1')::text`,
+			[]any{recall.MetadataPredicate(wanted), object(wanted)}, &compiled, &inSQL)
+		require.Equal(t, compiled, inSQL)
+	})
+}
+
 // askable are vectors for questions that an embedder knows.
 func askable() (embedder embed.Embedder, vectors []embed.Vector) {
 	known := map[string]embed.Vector{}
@@ -221,18 +251,21 @@ func TestTheSameSearchFindsTheSameOverHTTPAndInSQL(t *testing.T) {
 	table := m.useIndex(t, 4, true)
 	embedder, vectors := askable()
 	s := newSurface(t, m, recall.WithEmbedder(embedder))
+	asked, answered := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		own := prefix()
 		threads := []string{own + "b", own + "a", own + "c"}
 		var all []*scoredMessage
-		for i := range rapid.IntRange(0, 30).Draw(t, "messages") {
+		for i := range rapid.SampledFrom([]int{30, 20, 10, 3}).Draw(t, "messages") {
 			all = append(all, drawScored(t, own, i, threads))
 		}
 		s.store(t, table, all)
 		for range 3 {
 			body, sql := map[string]any{"perPage": 0, "explain": true}, sqlCall{}
-			drawScope(t, body, &sql, threads, []string{own + "ana", own + "bob"})
-			drawFilters(t, body, &sql)
+			drawScope(t, body, &sql, map[string]string{own + "b": own + "ana", own + "a": own + "ana", own + "c": own + "bob"})
+			if rapid.Bool().Draw(t, "filtered") {
+				drawFilters(t, body, &sql, rapid.Just(map[string]any{"k": 1}), 7*time.Hour)
+			}
 			found := map[string]any{"topK": rapid.SampledFrom([]int{1, 2, 3, 5, 50}).Draw(t, "topK"), "mode": "lexical", "scope": "thread"}
 			if body["threadId"] == nil {
 				found["scope"] = "resource"
@@ -252,9 +285,12 @@ func TestTheSameSearchFindsTheSameOverHTTPAndInSQL(t *testing.T) {
 				sql.set("query", "text", question)
 			}
 			body["threadConfig"] = map[string]any{"semanticRecall": found}
-			require.Equal(t, s.ranked(t, body), append([]string{}, s.ids(t, function, sql)...), "%s", object(body))
+			want := s.ranked(t, body)
+			require.Equal(t, want, append([]string{}, s.ids(t, function, sql)...), "%s", object(body))
+			asked, answered = asked+1, answered+min(1, len(want))
 		}
 	})
+	require.Greater(t, 3*answered, asked, "searches with hits")
 }
 
 // ranked gives the hits of a search over HTTP, best first.
