@@ -64,6 +64,11 @@ func doing(name string, do func(context.Context, *recall.Memory) error, costs ..
 	return operation{name: name, do: do, cost: costs}
 }
 
+// operating is what is not for bound callers.
+func operating(name string, do func(context.Context, *recall.Memory) error, costs ...cost) operation {
+	return operation{name: name, do: do, cost: costs, operates: true}
+}
+
 func recalling(name string, request recall.Request, costs ...cost) operation {
 	return operation{name: name, cost: costs, do: func(ctx context.Context, m *recall.Memory) error {
 		_, err := m.Recall(ctx, request)
@@ -311,6 +316,13 @@ func rememberEverything(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, `VACUUM (ANALYZE) recall.working_memories, recall.working_memory_versions`)
 }
 
+// forgetVersions takes the versions back that were added since.
+func forgetVersions(t *testing.T, conn *pgx.Conn) {
+	exec(t, conn, `DELETE FROM recall.working_memory_versions AS v WHERE v.version > 10`)
+	exec(t, conn, `UPDATE recall.working_memories AS w SET version = 10 WHERE w.version > 10`)
+	exec(t, conn, `VACUUM (ANALYZE) recall.working_memories, recall.working_memory_versions`)
+}
+
 const (
 	byOwner   = "working_memories_resource_id_thread_id_key"
 	byVersion = "working_memory_versions_pkey"
@@ -383,7 +395,7 @@ func clones(t *testing.T, memory *recall.Memory) []operation {
 	return []operation{
 		copying("clone", recall.ThreadClone{SourceID: small}, copied, dataset.ThreadMessages),
 		doing("transfer", func(ctx context.Context, m *recall.Memory) error {
-			_, err := m.TransferThread(ctx, clone, "", "another")
+			_, err := m.TransferThread(ctx, clone, "", dataset.ResourceID(1))
 			return err
 		}, lookUps("ThreadLockMany", 1, byThreadID), storing("ThreadTransfer", 1, byThreadID),
 			lookUps("JobTransfer", 1, "river_job_args_index")),
@@ -446,7 +458,7 @@ func keyed() []operation {
 			_, err := m.OnceRead(ctx, keyOf("key-5000"), nil)
 			return err
 		}, get),
-		doing("forget keys", func(ctx context.Context, m *recall.Memory) error {
+		operating("forget keys", func(ctx context.Context, m *recall.Memory) error {
 			return m.ForgetKeys(ctx)
 		}, lookUps("IdempotencyKeyDeleteExpired", 1, "idempotency_keys_created_at_idx")),
 	}
@@ -473,7 +485,7 @@ func onThree(memory *recall.Memory, owner, agent string, do func(context.Context
 const ofResourceOnly = ofResource + "|threads_id_resource_id_key"
 
 func erasures(memory *recall.Memory) []operation {
-	const owner, ofKeys = "erased", "idempotency_keys_resource_ids_idx"
+	const owner, ofKeys = "resource-erased", "idempotency_keys_resource_ids_idx"
 	three := 3 * batchSize
 	return []operation{
 		doing("what is held", onThree(memory, owner, "", func(ctx context.Context, m *recall.Memory) error {
@@ -509,7 +521,7 @@ func erasures(memory *recall.Memory) []operation {
 func retentions(memory *recall.Memory) []operation {
 	const agent = "agent"
 	retaining := func(name, retention string, costs ...cost) operation {
-		return doing(name, onThree(memory, "retained", agent, func(ctx context.Context, m *recall.Memory) error {
+		return operating(name, onThree(memory, "retained", agent, func(ctx context.Context, m *recall.Memory) error {
 			if err := memory.SaveAgent(ctx, agent, []byte(`{"retention":`+retention+`}`)); err != nil {
 				return err
 			}

@@ -115,14 +115,19 @@ func (q *Queries) EmbeddingListDue(ctx context.Context, db DBTX, arg EmbeddingLi
 }
 
 const embeddingPendingCount = `-- name: EmbeddingPendingCount :one
-SELECT recall.pending_embeddings(i, $1::text, $2::text)::bigint AS pending
+SELECT
+    CASE
+        WHEN recall.reached($1::text, $2::text[])
+            THEN recall.pending_embeddings(i, $3::text, $1::text)
+        ELSE 0
+    END::bigint AS pending
 FROM recall.embedding_indexes AS i
 WHERE i.id = (
     SELECT u.id
     FROM recall.embedding_indexes AS u
-    CROSS JOIN LATERAL (SELECT u.model = $3::text AND u.dimensions = $4::integer AS is_ours) AS o
+    CROSS JOIN LATERAL (SELECT u.model = $4::text AND u.dimensions = $5::integer AS is_ours) AS o
     WHERE CASE
-        WHEN $5::text <> '' THEN u.name = $5::text
+        WHEN $6::text <> '' THEN u.name = $6::text
         ELSE u.state = 'live' OR (u.state = 'retired' AND o.is_ours)
     END
     ORDER BY o.is_ours DESC, u.state = 'live' DESC, u.live_at DESC
@@ -131,8 +136,9 @@ WHERE i.id = (
 `
 
 type EmbeddingPendingCountParams struct {
-	ThreadID   string
 	ResourceID string
+	Reach      []string
+	ThreadID   string
 	Model      string
 	Dimensions int32
 	IndexName  string
@@ -144,8 +150,9 @@ type EmbeddingPendingCountParams struct {
 // index.
 func (q *Queries) EmbeddingPendingCount(ctx context.Context, db DBTX, arg EmbeddingPendingCountParams) (int64, error) {
 	row := db.QueryRow(ctx, embeddingPendingCount,
-		arg.ThreadID,
 		arg.ResourceID,
+		arg.Reach,
+		arg.ThreadID,
 		arg.Model,
 		arg.Dimensions,
 		arg.IndexName,

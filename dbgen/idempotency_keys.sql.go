@@ -149,14 +149,16 @@ SET status = $1::smallint,
     resource_ids = ARRAY(
         SELECT i.id
         FROM unnest($4::text[]) AS i (id)
+        WHERE recall.reached(i.id, $5::text[])
         UNION
         SELECT t.resource_id
-        FROM unnest($5::text[]) AS n (id)
+        FROM unnest($6::text[]) AS n (id)
         CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = n.id OFFSET 0) AS t
+        WHERE recall.reached(t.resource_id, $5::text[])
         ORDER BY 1
     )
-WHERE k.caller = $6::text
-    AND k.key = $7::text
+WHERE k.caller = $7::text
+    AND k.key = $8::text
 `
 
 type IdempotencyKeySettleParams struct {
@@ -164,19 +166,22 @@ type IdempotencyKeySettleParams struct {
 	Answer      []byte
 	Etag        string
 	ResourceIds []string
+	Reach       []string
 	ThreadIds   []string
 	Caller      string
 	Key         string
 }
 
-// Notes the answer under a key of a caller that this transaction has taken. Whose data it may
-// hold are the given resources and the owners of the given threads.
+// Notes the answer under a key of a caller that this transaction has taken. Whose
+// data it may hold are those of the given resources, and of the owners of the given
+// threads, that are reached.
 func (q *Queries) IdempotencyKeySettle(ctx context.Context, db DBTX, arg IdempotencyKeySettleParams) error {
 	_, err := db.Exec(ctx, idempotencyKeySettle,
 		arg.Status,
 		arg.Answer,
 		arg.Etag,
 		arg.ResourceIds,
+		arg.Reach,
 		arg.ThreadIds,
 		arg.Caller,
 		arg.Key,

@@ -157,8 +157,9 @@ FROM (
         WHERE $1::boolean
             AND d.id < $2::bigint
             AND d.finalized_at IS NOT NULL AND d.state <> 'completed' AND d.queue <> 'maintenance'
+            AND recall.reached(coalesce(d.args ->> 'resourceId', ''), $3::text[])
         ORDER BY d.id DESC
-        LIMIT $3::bigint
+        LIMIT $4::bigint
     )
     UNION ALL
     (
@@ -167,8 +168,9 @@ FROM (
         WHERE NOT $1::boolean
             AND w.id < $2::bigint
             AND w.finalized_at IS NULL AND w.queue <> 'maintenance'
+            AND recall.reached(coalesce(w.args ->> 'resourceId', ''), $3::text[])
         ORDER BY w.id DESC
-        LIMIT $3::bigint
+        LIMIT $4::bigint
     )
 ) AS j
 ORDER BY j.id DESC
@@ -177,6 +179,7 @@ ORDER BY j.id DESC
 type JobListParams struct {
 	Dead     bool
 	BeforeID int64
+	Reach    []string
 	MaxRows  int64
 }
 
@@ -196,7 +199,12 @@ type JobListRow struct {
 // for is what failed last where that is not empty. river_job_dead_idx,
 // river_job_unfinished_idx.
 func (q *Queries) JobList(ctx context.Context, db DBTX, arg JobListParams) ([]JobListRow, error) {
-	rows, err := db.Query(ctx, jobList, arg.Dead, arg.BeforeID, arg.MaxRows)
+	rows, err := db.Query(ctx, jobList,
+		arg.Dead,
+		arg.BeforeID,
+		arg.Reach,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -303,18 +311,25 @@ WITH retried AS (
             WHERE cardinality($1::bigint[]) = 0
                 AND d.state IN ('cancelled', 'discarded')
                 AND d.finalized_at IS NOT NULL
+                AND recall.reached(coalesce(d.args ->> 'resourceId', ''), $2::text[])
         ))
         AND CASE WHEN j.queue <> 'maintenance' THEN j.state IN ('cancelled', 'discarded') END
+        AND recall.reached(coalesce(j.args ->> 'resourceId', ''), $2::text[])
     RETURNING j.id
 )
 SELECT count(*) FROM retried
 `
 
+type JobRetryManyParams struct {
+	Ids   []int64
+	Reach []string
+}
+
 // Gives dead jobs all their tries again, from now on, and counts them: those with
 // the given ids, or all where there are none. CASE keeps the planner from reading
 // all dead jobs for a few ids. river_job_pkey.
-func (q *Queries) JobRetryMany(ctx context.Context, db DBTX, ids []int64) (int64, error) {
-	row := db.QueryRow(ctx, jobRetryMany, ids)
+func (q *Queries) JobRetryMany(ctx context.Context, db DBTX, arg JobRetryManyParams) (int64, error) {
+	row := db.QueryRow(ctx, jobRetryMany, arg.Ids, arg.Reach)
 	var count int64
 	err := row.Scan(&count)
 	return count, err

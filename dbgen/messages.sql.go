@@ -87,6 +87,7 @@ WITH gone AS (
     DELETE FROM recall.messages AS m
     WHERE m.id = ANY ($1::text[])
         AND ($2::text = '' OR m.resource_id = $2::text)
+        AND recall.reached(m.resource_id, $3::text[])
     RETURNING m.thread_id
 ),
 shrunk AS (
@@ -102,12 +103,13 @@ SELECT count(*) FROM gone
 type MessageDeleteManyParams struct {
 	Ids        []string
 	ResourceID string
+	Reach      []string
 }
 
 // Removes messages, of one owner or (where empty) of any, and counts them. The
 // caller holds the locks of the threads.
 func (q *Queries) MessageDeleteMany(ctx context.Context, db DBTX, arg MessageDeleteManyParams) (int64, error) {
-	row := db.QueryRow(ctx, messageDeleteMany, arg.Ids, arg.ResourceID)
+	row := db.QueryRow(ctx, messageDeleteMany, arg.Ids, arg.ResourceID, arg.Reach)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -117,7 +119,13 @@ const messageListContents = `-- name: MessageListContents :many
 SELECT m.id, m.role, m.content
 FROM unnest($1::text[]) AS i (id)
 CROSS JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+WHERE recall.reached(m.resource_id, $2::text[])
 `
+
+type MessageListContentsParams struct {
+	Ids   []string
+	Reach []string
+}
 
 type MessageListContentsRow struct {
 	ID      string
@@ -126,8 +134,8 @@ type MessageListContentsRow struct {
 }
 
 // What given messages say, in any order; those that are gone are missing.
-func (q *Queries) MessageListContents(ctx context.Context, db DBTX, ids []string) ([]MessageListContentsRow, error) {
-	rows, err := db.Query(ctx, messageListContents, ids)
+func (q *Queries) MessageListContents(ctx context.Context, db DBTX, arg MessageListContentsParams) ([]MessageListContentsRow, error) {
+	rows, err := db.Query(ctx, messageListContents, arg.Ids, arg.Reach)
 	if err != nil {
 		return nil, err
 	}
@@ -380,6 +388,7 @@ changed AS (
     WHERE m.id = i.id
         AND m.id = ANY ($1::text[]) -- bounds what is read, whatever the join
         AND ($5::text = '' OR m.resource_id = $5::text)
+        AND recall.reached(m.resource_id, $6::text[])
     RETURNING m.id, m.thread_id, m.resource_id, m.role, m.type, m.content, m.created_at, i.n
 ),
 touched AS (
@@ -398,6 +407,7 @@ type MessageUpdateManyParams struct {
 	Types      []string
 	Contents   [][]byte
 	ResourceID string
+	Reach      []string
 }
 
 type MessageUpdateManyRow struct {
@@ -422,6 +432,7 @@ func (q *Queries) MessageUpdateMany(ctx context.Context, db DBTX, arg MessageUpd
 		arg.Types,
 		arg.Contents,
 		arg.ResourceID,
+		arg.Reach,
 	)
 	if err != nil {
 		return nil, err

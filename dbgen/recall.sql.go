@@ -45,6 +45,7 @@ LEFT JOIN LATERAL (
     )
 ) AS m ON true
 WHERE t.id = $2::text
+    AND recall.reached(t.resource_id, $6::text[])
 ORDER BY
     CASE WHEN $1::boolean THEN m.created_at END DESC,
     CASE WHEN $1::boolean THEN m.seq END DESC,
@@ -58,6 +59,7 @@ type MessagePageParams struct {
 	PastCreatedAt *time.Time
 	PastSeq       int64
 	MaxRows       int64
+	Reach         []string
 }
 
 type MessagePageRow struct {
@@ -75,7 +77,8 @@ type MessagePageRow struct {
 // recalls are: the same rows as MessageRecall gives, at a third of its cost. In
 // the direction of the page; the caller asks for one row more, to see whether
 // there are more. The thread's columns are the same in each row, and where no
-// message is found there is one row with an empty id. No row: no such thread.
+// message is found there is one row with an empty id. No row: no such
+// thread, or none that is reached.
 // messages_thread_order_idx, threads_pkey.
 func (q *Queries) MessagePage(ctx context.Context, db DBTX, arg MessagePageParams) ([]MessagePageRow, error) {
 	rows, err := db.Query(ctx, messagePage,
@@ -84,6 +87,7 @@ func (q *Queries) MessagePage(ctx context.Context, db DBTX, arg MessagePageParam
 		arg.PastCreatedAt,
 		arg.PastSeq,
 		arg.MaxRows,
+		arg.Reach,
 	)
 	if err != nil {
 		return nil, err
@@ -113,8 +117,32 @@ func (q *Queries) MessagePage(ctx context.Context, db DBTX, arg MessagePageParam
 }
 
 const messageRecall = `-- name: MessageRecall :many
+WITH scope AS MATERIALIZED (
+    SELECT
+        o.owner_id,
+        CASE
+            WHEN recall.reached('', $22::text[]) THEN $23::text[]
+            ELSE ARRAY(
+                SELECT m.id
+                FROM unnest($23::text[]) WITH ORDINALITY AS i (id, n)
+                LEFT JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+                    ON recall.reached(m.resource_id, $22::text[])
+                ORDER BY i.n
+            )
+        END AS include_ids
+    FROM (
+        SELECT t.resource_id AS owner_id
+        FROM recall.threads AS t
+        WHERE t.id = $1::text
+            AND recall.reached(t.resource_id, $22::text[])
+        UNION ALL
+        SELECT ''
+        WHERE $1::text = ''
+            AND recall.reached($2::text, $22::text[])
+    ) AS o
+)
 SELECT
-    coalesce((SELECT t.resource_id FROM recall.threads AS t WHERE t.id = $1::text), '')::text AS owner_id,
+    s.owner_id::text AS owner_id,
     coalesce(r.total, 0)::bigint AS total,
     coalesce(r.has_more, false)::boolean AS has_more,
     coalesce(m.id, '')::text AS id,
@@ -130,7 +158,8 @@ SELECT
     coalesce(r.tool_call, false)::boolean AS tool_call,
     coalesce(r.context_of, '')::text AS context_of,
     coalesce(r.context_offset, 0)::bigint AS context_offset
-FROM recall.recall_positions(
+FROM scope AS s
+CROSS JOIN LATERAL recall.recall_positions(
     $1::text,
     $2::text,
     $3::boolean,
@@ -148,11 +177,11 @@ FROM recall.recall_positions(
     ($15::text)::jsonpath,
     $16::text[],
     $17::boolean,
+    s.include_ids,
     $18::text[],
-    $19::text[],
+    $19::bigint[],
     $20::bigint[],
-    $21::bigint[],
-    $22::boolean
+    $21::boolean
 ) AS r
 LEFT JOIN LATERAL (
     SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks
@@ -181,11 +210,12 @@ type MessageRecallParams struct {
 	Matching         string
 	Roles            []string
 	WithTotal        bool
-	IncludeIds       []string
 	IncludeThreadIds []string
 	IncludeBefore    []int64
 	IncludeAfter     []int64
 	KeepToolPairs    bool
+	Reach            []string
+	IncludeIds       []string
 }
 
 type MessageRecallRow struct {
@@ -209,9 +239,10 @@ type MessageRecallRow struct {
 
 // The messages of a recall with their content, oldest first: (created_at,
 // thread_id, seq). recall_positions says which, and takes the parameters;
-// owner_id, total and has_more are the same in each row, owner_id is empty
-// where the thread asked for does not exist, and id where no message is found.
-// One statement: one snapshot, one round trip.
+// the thread's owner, total and has_more are the same in each row, and id is empty
+// where no message is found. No row: the thread, or else the resource, is not there
+// or not reached. Included messages that are not reached are none, and looked for
+// only where that can be. One statement: one snapshot, one round trip.
 func (q *Queries) MessageRecall(ctx context.Context, db DBTX, arg MessageRecallParams) ([]MessageRecallRow, error) {
 	rows, err := db.Query(ctx, messageRecall,
 		arg.ThreadID,
@@ -231,11 +262,12 @@ func (q *Queries) MessageRecall(ctx context.Context, db DBTX, arg MessageRecallP
 		arg.Matching,
 		arg.Roles,
 		arg.WithTotal,
-		arg.IncludeIds,
 		arg.IncludeThreadIds,
 		arg.IncludeBefore,
 		arg.IncludeAfter,
 		arg.KeepToolPairs,
+		arg.Reach,
+		arg.IncludeIds,
 	)
 	if err != nil {
 		return nil, err
@@ -275,12 +307,27 @@ func (q *Queries) MessageRecall(ctx context.Context, db DBTX, arg MessageRecallP
 const messageSearch = `-- name: MessageSearch :many
 WITH scope AS MATERIALIZED (
     SELECT
-        CASE WHEN $25::boolean THEN $1::text ELSE '' END AS thread_id,
-        coalesce(
-            nullif($2::text, ''),
-            (SELECT t.resource_id FROM recall.threads AS t WHERE t.id = $1::text),
-            ''
-        ) AS resource_id
+        o.owner_id,
+        CASE
+            WHEN recall.reached('', $24::text[]) THEN $25::text[]
+            ELSE ARRAY(
+                SELECT m.id
+                FROM unnest($25::text[]) WITH ORDINALITY AS i (id, n)
+                LEFT JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+                    ON recall.reached(m.resource_id, $24::text[])
+                ORDER BY i.n
+            )
+        END AS include_ids
+    FROM (
+        SELECT t.resource_id AS owner_id
+        FROM recall.threads AS t
+        WHERE t.id = $1::text
+            AND recall.reached(t.resource_id, $24::text[])
+        UNION ALL
+        SELECT ''
+        WHERE $1::text = ''
+            AND recall.reached($2::text, $24::text[])
+    ) AS o
 ),
 hit AS MATERIALIZED (
     SELECT
@@ -293,17 +340,17 @@ hit AS MATERIALIZED (
         row_number() OVER () AS rank
     FROM scope AS s
     CROSS JOIN LATERAL recall.search_positions(
-        s.thread_id,
-        s.resource_id,
-        $26::text,
+        CASE WHEN $26::boolean THEN $1::text ELSE '' END,
+        coalesce(nullif(s.owner_id, ''), $2::text),
         $27::text,
-        $28::vector,
-        $29::text,
+        $28::text,
+        $29::vector,
         $30::text,
-        $31::integer,
-        $32::float8,
+        $31::text,
+        $32::integer,
+        $33::float8,
         $16::text[],
-        ($33::text)::jsonpath,
+        ($34::text)::jsonpath,
         coalesce($6::timestamptz, '-infinity'),
         coalesce($7::timestamptz, 'infinity')
     ) AS h
@@ -313,7 +360,7 @@ found AS MATERIALIZED (
     FROM hit AS h
 )
 SELECT
-    coalesce((SELECT t.resource_id FROM recall.threads AS t WHERE t.id = $1::text), '')::text AS owner_id,
+    s.owner_id::text AS owner_id,
     coalesce(r.total, 0)::bigint AS total,
     coalesce(r.has_more, false)::boolean AS has_more,
     coalesce(m.id, '')::text AS id,
@@ -335,7 +382,8 @@ SELECT
     coalesce(h.words, 0)::float8 AS words,
     coalesce(h.plan, '')::text AS plan,
     coalesce(h.visited, 0)::bigint AS visited
-FROM found AS f
+FROM scope AS s
+CROSS JOIN found AS f
 CROSS JOIN LATERAL recall.recall_positions(
     $1::text,
     $2::text,
@@ -354,11 +402,11 @@ CROSS JOIN LATERAL recall.recall_positions(
     ($15::text)::jsonpath,
     $16::text[],
     $17::boolean,
-    $18::text[] || f.ids,
-    $19::text[] || array_fill(''::text, ARRAY[f.n]),
-    $20::bigint[] || array_fill($21::bigint, ARRAY[f.n]),
-    $22::bigint[] || array_fill($23::bigint, ARRAY[f.n]),
-    $24::boolean
+    s.include_ids || f.ids,
+    $18::text[] || array_fill(''::text, ARRAY[f.n]),
+    $19::bigint[] || array_fill($20::bigint, ARRAY[f.n]),
+    $21::bigint[] || array_fill($22::bigint, ARRAY[f.n]),
+    $23::boolean
 ) AS r
 LEFT JOIN LATERAL (
     SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks
@@ -388,13 +436,14 @@ type MessageSearchParams struct {
 	Matching         string
 	Roles            []string
 	WithTotal        bool
-	IncludeIds       []string
 	IncludeThreadIds []string
 	IncludeBefore    []int64
 	HitBefore        int64
 	IncludeAfter     []int64
 	HitAfter         int64
 	KeepToolPairs    bool
+	Reach            []string
+	IncludeIds       []string
 	HitsInThread     bool
 	SearchMode       string
 	Question         string
@@ -434,8 +483,8 @@ type MessageSearchRow struct {
 // A recall with hits: MessageRecall, to which the messages that answer a
 // question are added as if they had been included by id, in the order of
 // recall_positions. search_positions says which they are. The hits lie in the
-// thread where hits_in_thread, else in all threads of its owner (or of
-// resource_id).
+// thread where hits_in_thread, else in all threads of its owner, or of resource_id
+// where there is no thread.
 func (q *Queries) MessageSearch(ctx context.Context, db DBTX, arg MessageSearchParams) ([]MessageSearchRow, error) {
 	rows, err := db.Query(ctx, messageSearch,
 		arg.ThreadID,
@@ -455,13 +504,14 @@ func (q *Queries) MessageSearch(ctx context.Context, db DBTX, arg MessageSearchP
 		arg.Matching,
 		arg.Roles,
 		arg.WithTotal,
-		arg.IncludeIds,
 		arg.IncludeThreadIds,
 		arg.IncludeBefore,
 		arg.HitBefore,
 		arg.IncludeAfter,
 		arg.HitAfter,
 		arg.KeepToolPairs,
+		arg.Reach,
+		arg.IncludeIds,
 		arg.HitsInThread,
 		arg.SearchMode,
 		arg.Question,

@@ -16,6 +16,7 @@ WITH source AS (
     FROM recall.threads AS t
     WHERE t.id = $1::text
         AND ($2::text = '' OR t.resource_id = $2::text)
+        AND recall.reached(t.resource_id, $3::text[])
     FOR KEY SHARE
 ),
 chosen AS MATERIALIZED (
@@ -31,24 +32,24 @@ chosen AS MATERIALIZED (
         (
             SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at, c.lexemes, c.asks
             FROM recall.messages AS c
-            WHERE NOT $3::boolean
+            WHERE NOT $4::boolean
                 AND c.thread_id = $1::text
-                AND c.created_at >= coalesce($4::timestamptz, '-infinity')
-                AND c.created_at < coalesce($5::timestamptz, 'infinity')
+                AND c.created_at >= coalesce($5::timestamptz, '-infinity')
+                AND c.created_at < coalesce($6::timestamptz, 'infinity')
             ORDER BY c.created_at DESC, c.seq DESC
-            LIMIT $6::bigint
+            LIMIT $7::bigint
         )
         UNION ALL
         (
             SELECT c.id, c.thread_id, c.resource_id, c.seq, c.role, c.type, c.content, c.created_at, c.updated_at, c.lexemes, c.asks
-            FROM (SELECT DISTINCT u.id FROM unnest($7::text[]) AS u (id)) AS i
+            FROM (SELECT DISTINCT u.id FROM unnest($8::text[]) AS u (id)) AS i
             CROSS JOIN LATERAL (SELECT f.id, f.thread_id, f.resource_id, f.seq, f.role, f.type, f.content, f.created_at, f.updated_at, f.lexemes, f.asks FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS c
-            WHERE $3::boolean
+            WHERE $4::boolean
                 AND c.thread_id = $1::text
-                AND c.created_at >= coalesce($4::timestamptz, '-infinity')
-                AND c.created_at < coalesce($5::timestamptz, 'infinity')
+                AND c.created_at >= coalesce($5::timestamptz, '-infinity')
+                AND c.created_at < coalesce($6::timestamptz, 'infinity')
             ORDER BY c.created_at DESC, c.seq DESC
-            LIMIT $6::bigint
+            LIMIT $7::bigint
         )
     ) AS m
 ),
@@ -58,12 +59,12 @@ clone AS (
         created_at, updated_at
     )
     SELECT
-        $8::text,
-        coalesce(nullif($9::text, ''), s.resource_id),
+        $9::text,
+        coalesce(nullif($10::text, ''), s.resource_id),
         s.agent_id,
-        coalesce($10::text, CASE WHEN s.title = '' THEN '' ELSE 'Clone of ' || s.title END),
-        CASE WHEN $10::text IS NULL THEN 'none' ELSE 'user' END,
-        coalesce($11::jsonb, '{}') || jsonb_build_object(
+        coalesce($11::text, CASE WHEN s.title = '' THEN '' ELSE 'Clone of ' || s.title END),
+        CASE WHEN $11::text IS NULL THEN 'none' ELSE 'user' END,
+        coalesce($12::jsonb, '{}') || jsonb_build_object(
             'clone',
             jsonb_strip_nulls(jsonb_build_object(
                 'sourceThreadId', s.id,
@@ -107,6 +108,7 @@ ORDER BY c.seq
 type ThreadCloneParams struct {
 	SourceID         string
 	SourceResourceID string
+	Reach            []string
 	HasMessageIds    bool
 	StartsAt         *time.Time
 	EndsAt           *time.Time
@@ -151,6 +153,7 @@ func (q *Queries) ThreadClone(ctx context.Context, db DBTX, arg ThreadCloneParam
 	rows, err := db.Query(ctx, threadClone,
 		arg.SourceID,
 		arg.SourceResourceID,
+		arg.Reach,
 		arg.HasMessageIds,
 		arg.StartsAt,
 		arg.EndsAt,
@@ -299,18 +302,25 @@ const threadDelete = `-- name: ThreadDelete :execrows
 DELETE FROM recall.threads AS t
 WHERE t.id = $1::text
     AND ($2::text = '' OR t.resource_id = $2::text)
-    AND (cardinality($3::bigint[]) = 0 OR t.version = ANY ($3::bigint[]))
+    AND recall.reached(t.resource_id, $3::text[])
+    AND (cardinality($4::bigint[]) = 0 OR t.version = ANY ($4::bigint[]))
 `
 
 type ThreadDeleteParams struct {
 	ID         string
 	ResourceID string
+	Reach      []string
 	Versions   []int64
 }
 
 // No row: as for ThreadUpdate.
 func (q *Queries) ThreadDelete(ctx context.Context, db DBTX, arg ThreadDeleteParams) (int64, error) {
-	result, err := db.Exec(ctx, threadDelete, arg.ID, arg.ResourceID, arg.Versions)
+	result, err := db.Exec(ctx, threadDelete,
+		arg.ID,
+		arg.ResourceID,
+		arg.Reach,
+		arg.Versions,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -389,10 +399,16 @@ const threadGet = `-- name: ThreadGet :one
 SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 FROM recall.threads AS t
 WHERE t.id = $1::text
+    AND recall.reached(t.resource_id, $2::text[])
 `
 
-func (q *Queries) ThreadGet(ctx context.Context, db DBTX, id string) (Thread, error) {
-	row := db.QueryRow(ctx, threadGet, id)
+type ThreadGetParams struct {
+	ID    string
+	Reach []string
+}
+
+func (q *Queries) ThreadGet(ctx context.Context, db DBTX, arg ThreadGetParams) (Thread, error) {
+	row := db.QueryRow(ctx, threadGet, arg.ID, arg.Reach)
 	var i Thread
 	err := row.Scan(
 		&i.ID,
@@ -415,13 +431,19 @@ const threadHold = `-- name: ThreadHold :one
 SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 FROM recall.threads AS t
 WHERE t.id = $1::text
+    AND recall.reached(t.resource_id, $2::text[])
 FOR KEY SHARE
 `
 
+type ThreadHoldParams struct {
+	ID    string
+	Reach []string
+}
+
 // Keeps the thread and its owner from going until the transaction ends; messages
 // may come meanwhile.
-func (q *Queries) ThreadHold(ctx context.Context, db DBTX, id string) (Thread, error) {
-	row := db.QueryRow(ctx, threadHold, id)
+func (q *Queries) ThreadHold(ctx context.Context, db DBTX, arg ThreadHoldParams) (Thread, error) {
+	row := db.QueryRow(ctx, threadHold, arg.ID, arg.Reach)
 	var i Thread
 	err := row.Scan(
 		&i.ID,
@@ -440,6 +462,29 @@ func (q *Queries) ThreadHold(ctx context.Context, db DBTX, id string) (Thread, e
 	return i, err
 }
 
+const threadIsTaken = `-- name: ThreadIsTaken :one
+SELECT EXISTS (
+    SELECT
+    FROM ROWS FROM (unnest($1::text[]), unnest($2::text[])) AS i (id, resource_id)
+    CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = i.id OFFSET 0) AS t
+    WHERE t.resource_id <> i.resource_id
+)
+`
+
+type ThreadIsTakenParams struct {
+	Ids         []string
+	ResourceIds []string
+}
+
+// Whether a thread of another owner than the one beside it has one of the ids. An id
+// is taken for all: this alone looks beyond what a caller reaches, to say so.
+func (q *Queries) ThreadIsTaken(ctx context.Context, db DBTX, arg ThreadIsTakenParams) (bool, error) {
+	row := db.QueryRow(ctx, threadIsTaken, arg.Ids, arg.ResourceIds)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const threadList = `-- name: ThreadList :many
 WITH page AS (
     (
@@ -447,9 +492,10 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE $3::text <> '' AND NOT $2::boolean AND $1::boolean
             AND t.resource_id = $3::text
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.created_at DESC, t.id DESC
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
     UNION ALL
     (
@@ -457,9 +503,10 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE $3::text <> '' AND NOT $2::boolean AND NOT $1::boolean
             AND t.resource_id = $3::text
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.created_at, t.id
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
     UNION ALL
     (
@@ -467,9 +514,10 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE $3::text <> '' AND $2::boolean AND $1::boolean
             AND t.resource_id = $3::text
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.updated_at DESC, t.id DESC
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
     UNION ALL
     (
@@ -477,45 +525,50 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE $3::text <> '' AND $2::boolean AND NOT $1::boolean
             AND t.resource_id = $3::text
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.updated_at, t.id
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
     UNION ALL
     (
         SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND NOT $2::boolean AND $1::boolean
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.created_at DESC, t.id DESC
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
     UNION ALL
     (
         SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND NOT $2::boolean AND NOT $1::boolean
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.created_at, t.id
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
     UNION ALL
     (
         SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND $2::boolean AND $1::boolean
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.updated_at DESC, t.id DESC
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
     UNION ALL
     (
         SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
         FROM recall.threads AS t
         WHERE $3::text = '' AND $2::boolean AND NOT $1::boolean
-            AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+            AND recall.reached(t.resource_id, $4::text[])
+            AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
         ORDER BY t.updated_at, t.id
-        LIMIT $6::bigint OFFSET $5::bigint
+        LIMIT $7::bigint OFFSET $6::bigint
     )
 ),
 summary AS (
@@ -525,12 +578,14 @@ summary AS (
                 SELECT count(*)
                 FROM recall.threads AS t
                 WHERE t.resource_id = $3::text
-                    AND coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+                    AND recall.reached(t.resource_id, $4::text[])
+                    AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
             )
             ELSE (
                 SELECT count(*)
                 FROM recall.threads AS t
-                WHERE coalesce(t.metadata, '{}') @@ ($4::text)::jsonpath
+                WHERE recall.reached(t.resource_id, $4::text[])
+                    AND coalesce(t.metadata, '{}') @@ ($5::text)::jsonpath
             )
         END AS total
 )
@@ -556,6 +611,7 @@ type ThreadListParams struct {
 	Newest      bool
 	ByUpdatedAt bool
 	ResourceID  string
+	Reach       []string
 	Matching    string
 	SkipRows    int64
 	MaxRows     *int64
@@ -572,8 +628,8 @@ type ThreadListRow struct {
 	Version    int64
 }
 
-// A page of threads, of one resource or (where that is empty) of all, whose
-// metadata satisfies the jsonpath predicate `matching`. max_rows NULL means
+// A page of threads, of one resource or (where that is empty) of all that are
+// reached, whose metadata satisfies the jsonpath predicate `matching`. max_rows NULL means
 // all. total is the same in each row; where no thread is found there is one row
 // with an empty id. Order: the time asked for, ties by id, in one direction.
 //
@@ -587,6 +643,7 @@ func (q *Queries) ThreadList(ctx context.Context, db DBTX, arg ThreadListParams)
 		arg.Newest,
 		arg.ByUpdatedAt,
 		arg.ResourceID,
+		arg.Reach,
 		arg.Matching,
 		arg.SkipRows,
 		arg.MaxRows,
@@ -624,13 +681,15 @@ WITH RECURSIVE ancestor AS (
     FROM recall.threads AS t
     WHERE t.id = $1::text
         AND ($2::text = '' OR t.resource_id = $2::text)
+        AND recall.reached(t.resource_id, $3::text[])
     UNION ALL
     SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
     CROSS JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version, h.agent_id FROM recall.threads AS h WHERE h.id = a.source_thread_id OFFSET 0) AS t
-    WHERE cardinality(a.path) < $3::integer
+    WHERE cardinality(a.path) < $4::integer
         AND t.id <> ALL (a.path)
         AND ($2::text = '' OR t.resource_id = $2::text)
+        AND recall.reached(t.resource_id, $3::text[])
 )
 SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 FROM ancestor AS a
@@ -641,14 +700,21 @@ ORDER BY cardinality(a.path) DESC
 type ThreadListCloneHistoryParams struct {
 	ID             string
 	ResourceID     string
+	Reach          []string
 	MaxGenerations int32
 }
 
 // The chain of sources of a thread, from the original to the thread itself. It
-// ends where a source is gone, belongs to another resource than the one given,
-// or stands in the chain already: an id can be given anew after a deletion.
+// ends where a source is gone or not reached, belongs to another resource than the
+// one given, or stands in the chain already: an id can be given anew after a
+// deletion.
 func (q *Queries) ThreadListCloneHistory(ctx context.Context, db DBTX, arg ThreadListCloneHistoryParams) ([]Thread, error) {
-	rows, err := db.Query(ctx, threadListCloneHistory, arg.ID, arg.ResourceID, arg.MaxGenerations)
+	rows, err := db.Query(ctx, threadListCloneHistory,
+		arg.ID,
+		arg.ResourceID,
+		arg.Reach,
+		arg.MaxGenerations,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -685,17 +751,19 @@ SELECT t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count
 FROM recall.threads AS t
 WHERE t.source_thread_id = $1::text
     AND ($2::text = '' OR t.resource_id = $2::text)
+    AND recall.reached(t.resource_id, $3::text[])
 ORDER BY t.created_at, t.id
 `
 
 type ThreadListClonesParams struct {
 	SourceThreadID string
 	ResourceID     string
+	Reach          []string
 }
 
 // The threads cloned from a thread, oldest first: threads_source_thread_id_idx.
 func (q *Queries) ThreadListClones(ctx context.Context, db DBTX, arg ThreadListClonesParams) ([]Thread, error) {
-	rows, err := db.Query(ctx, threadListClones, arg.SourceThreadID, arg.ResourceID)
+	rows, err := db.Query(ctx, threadListClones, arg.SourceThreadID, arg.ResourceID, arg.Reach)
 	if err != nil {
 		return nil, err
 	}
@@ -785,6 +853,7 @@ WITH question AS (
         LIMIT 1
     ) AS m
     WHERE t.id = $1::text
+        AND recall.reached(t.resource_id, $2::text[])
         AND t.title = ''
         AND t.title_source = 'none'
 )
@@ -807,6 +876,11 @@ CROSS JOIN LATERAL (
 ) AS m
 `
 
+type ThreadListOpeningParams struct {
+	ID    string
+	Reach []string
+}
+
 type ThreadListOpeningRow struct {
 	ID        string
 	Role      string
@@ -818,8 +892,8 @@ type ThreadListOpeningRow struct {
 // user's that says something, and the first one of the assistant's after it. No row:
 // there is no such thread without a title, or its user has said nothing.
 // messages_thread_order_idx.
-func (q *Queries) ThreadListOpening(ctx context.Context, db DBTX, id string) ([]ThreadListOpeningRow, error) {
-	rows, err := db.Query(ctx, threadListOpening, id)
+func (q *Queries) ThreadListOpening(ctx context.Context, db DBTX, arg ThreadListOpeningParams) ([]ThreadListOpeningRow, error) {
+	rows, err := db.Query(ctx, threadListOpening, arg.ID, arg.Reach)
 	if err != nil {
 		return nil, err
 	}
@@ -847,15 +921,21 @@ const threadListTitles = `-- name: ThreadListTitles :many
 SELECT t.id, t.title
 FROM recall.threads AS t
 WHERE t.id = ANY ($1::text[])
+    AND recall.reached(t.resource_id, $2::text[])
 `
+
+type ThreadListTitlesParams struct {
+	Ids   []string
+	Reach []string
+}
 
 type ThreadListTitlesRow struct {
 	ID    string
 	Title string
 }
 
-func (q *Queries) ThreadListTitles(ctx context.Context, db DBTX, ids []string) ([]ThreadListTitlesRow, error) {
-	rows, err := db.Query(ctx, threadListTitles, ids)
+func (q *Queries) ThreadListTitles(ctx context.Context, db DBTX, arg ThreadListTitlesParams) ([]ThreadListTitlesRow, error) {
+	rows, err := db.Query(ctx, threadListTitles, arg.Ids, arg.Reach)
 	if err != nil {
 		return nil, err
 	}
@@ -922,9 +1002,15 @@ const threadLockMany = `-- name: ThreadLockMany :many
 SELECT t.id, t.resource_id
 FROM recall.threads AS t
 WHERE t.id = ANY ($1::text[])
+    AND recall.reached(t.resource_id, $2::text[])
 ORDER BY t.id
 FOR NO KEY UPDATE
 `
+
+type ThreadLockManyParams struct {
+	Ids   []string
+	Reach []string
+}
 
 type ThreadLockManyRow struct {
 	ID         string
@@ -933,8 +1019,8 @@ type ThreadLockManyRow struct {
 
 // Locks the threads of a save, in the one order that keeps writers from
 // deadlocks: by id. Writers of one thread take turns from here on.
-func (q *Queries) ThreadLockMany(ctx context.Context, db DBTX, ids []string) ([]ThreadLockManyRow, error) {
-	rows, err := db.Query(ctx, threadLockMany, ids)
+func (q *Queries) ThreadLockMany(ctx context.Context, db DBTX, arg ThreadLockManyParams) ([]ThreadLockManyRow, error) {
+	rows, err := db.Query(ctx, threadLockMany, arg.Ids, arg.Reach)
 	if err != nil {
 		return nil, err
 	}
@@ -961,9 +1047,15 @@ WHERE t.id = ANY (ARRAY(
         FROM unnest($1::text[]) AS i (id)
         CROSS JOIN LATERAL (SELECT f.thread_id FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
     ))
+    AND recall.reached(t.resource_id, $2::text[])
 ORDER BY t.id
 FOR NO KEY UPDATE
 `
+
+type ThreadLockManyOfMessagesParams struct {
+	MessageIds []string
+	Reach      []string
+}
 
 type ThreadLockManyOfMessagesRow struct {
 	ID         string
@@ -971,8 +1063,8 @@ type ThreadLockManyOfMessagesRow struct {
 }
 
 // The same for the threads of given messages.
-func (q *Queries) ThreadLockManyOfMessages(ctx context.Context, db DBTX, messageIds []string) ([]ThreadLockManyOfMessagesRow, error) {
-	rows, err := db.Query(ctx, threadLockManyOfMessages, messageIds)
+func (q *Queries) ThreadLockManyOfMessages(ctx context.Context, db DBTX, arg ThreadLockManyOfMessagesParams) ([]ThreadLockManyOfMessagesRow, error) {
+	rows, err := db.Query(ctx, threadLockManyOfMessages, arg.MessageIds, arg.Reach)
 	if err != nil {
 		return nil, err
 	}
@@ -1049,6 +1141,7 @@ SET title = coalesce($1::text, t.title),
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = $3::text
     AND t.resource_id = $4::text
+    AND recall.reached(t.resource_id, $5::text[])
 RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 `
 
@@ -1057,6 +1150,7 @@ type ThreadOverwriteParams struct {
 	Metadata   []byte
 	ID         string
 	ResourceID string
+	Reach      []string
 }
 
 // Sets title and metadata, where given, of a thread that is created again. No
@@ -1067,6 +1161,7 @@ func (q *Queries) ThreadOverwrite(ctx context.Context, db DBTX, arg ThreadOverwr
 		arg.Metadata,
 		arg.ID,
 		arg.ResourceID,
+		arg.Reach,
 	)
 	var i Thread
 	err := row.Scan(
@@ -1131,7 +1226,8 @@ SET resource_id = $1::text,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = $2::text
     AND ($3::text = '' OR t.resource_id = $3::text)
-    AND (cardinality($4::bigint[]) = 0 OR t.version = ANY ($4::bigint[]))
+    AND recall.reached(t.resource_id, $4::text[])
+    AND (cardinality($5::bigint[]) = 0 OR t.version = ANY ($5::bigint[]))
 RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 `
 
@@ -1139,6 +1235,7 @@ type ThreadTransferParams struct {
 	ToResourceID string
 	ID           string
 	ResourceID   string
+	Reach        []string
 	Versions     []int64
 }
 
@@ -1149,6 +1246,7 @@ func (q *Queries) ThreadTransfer(ctx context.Context, db DBTX, arg ThreadTransfe
 		arg.ToResourceID,
 		arg.ID,
 		arg.ResourceID,
+		arg.Reach,
 		arg.Versions,
 	)
 	var i Thread
@@ -1182,7 +1280,8 @@ SET title = coalesce($1::text, t.title),
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = $3::text
     AND ($4::text = '' OR t.resource_id = $4::text)
-    AND (cardinality($5::bigint[]) = 0 OR t.version = ANY ($5::bigint[]))
+    AND recall.reached(t.resource_id, $5::text[])
+    AND (cardinality($6::bigint[]) = 0 OR t.version = ANY ($6::bigint[]))
 RETURNING t.id, t.resource_id, t.title, t.title_source, t.metadata, t.message_count, t.last_seq, t.source_thread_id, t.created_at, t.updated_at, t.version, t.agent_id
 `
 
@@ -1191,6 +1290,7 @@ type ThreadUpdateParams struct {
 	Metadata   []byte
 	ID         string
 	ResourceID string
+	Reach      []string
 	Versions   []int64
 }
 
@@ -1203,6 +1303,7 @@ func (q *Queries) ThreadUpdate(ctx context.Context, db DBTX, arg ThreadUpdatePar
 		arg.Metadata,
 		arg.ID,
 		arg.ResourceID,
+		arg.Reach,
 		arg.Versions,
 	)
 	var i Thread

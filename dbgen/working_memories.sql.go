@@ -113,12 +113,13 @@ SELECT
     coalesce(v.content, '')::text AS content,
     coalesce(v.created_at, 'epoch')::timestamptz AS updated_at
 FROM (SELECT $1::text AS thread_id) AS i
-LEFT JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version, h.agent_id FROM recall.threads AS h WHERE h.id = i.thread_id OFFSET 0) AS t ON true
+LEFT JOIN LATERAL (SELECT h.id, h.resource_id, h.title, h.title_source, h.metadata, h.message_count, h.last_seq, h.source_thread_id, h.created_at, h.updated_at, h.version, h.agent_id FROM recall.threads AS h WHERE h.id = i.thread_id OFFSET 0) AS t
+    ON recall.reached(t.resource_id, $2::text[])
 LEFT JOIN LATERAL (
     (
         SELECT m.id, m.resource_id, m.thread_id, m.version
         FROM recall.working_memories AS m
-        WHERE $2::boolean
+        WHERE $3::boolean
             AND m.resource_id = t.resource_id
             AND m.thread_id = t.id
         OFFSET 0
@@ -127,9 +128,10 @@ LEFT JOIN LATERAL (
     (
         SELECT m.id, m.resource_id, m.thread_id, m.version
         FROM recall.working_memories AS m
-        WHERE NOT $2::boolean
-            AND m.resource_id = coalesce(t.resource_id, $3::text)
+        WHERE NOT $3::boolean
+            AND m.resource_id = coalesce(t.resource_id, $4::text)
             AND m.thread_id IS NULL
+            AND recall.reached(m.resource_id, $2::text[])
         OFFSET 0
     )
 ) AS w ON true
@@ -144,6 +146,7 @@ LEFT JOIN LATERAL (
 
 type WorkingMemoryGetParams struct {
 	ThreadID   string
+	Reach      []string
 	OfThread   bool
 	ResourceID string
 }
@@ -161,7 +164,12 @@ type WorkingMemoryGetRow struct {
 // thread. Then the resource's is that of resource_id. By threads_pkey,
 // working_memories_resource_id_thread_id_key and working_memory_versions_pkey.
 func (q *Queries) WorkingMemoryGet(ctx context.Context, db DBTX, arg WorkingMemoryGetParams) (WorkingMemoryGetRow, error) {
-	row := db.QueryRow(ctx, workingMemoryGet, arg.ThreadID, arg.OfThread, arg.ResourceID)
+	row := db.QueryRow(ctx, workingMemoryGet,
+		arg.ThreadID,
+		arg.Reach,
+		arg.OfThread,
+		arg.ResourceID,
+	)
 	var i WorkingMemoryGetRow
 	err := row.Scan(
 		&i.OwnerID,
@@ -319,13 +327,15 @@ SELECT v.version, v.content, v.created_at
 FROM recall.working_memory_versions AS v
 WHERE v.working_memory_id = $1::text
     AND v.version < $2::bigint
+    AND recall.reached(v.resource_id, $3::text[])
 ORDER BY v.version DESC
-LIMIT $3::bigint
+LIMIT $4::bigint
 `
 
 type WorkingMemoryVersionListParams struct {
 	WorkingMemoryID string
 	Before          int64
+	Reach           []string
 	MaxRows         int64
 }
 
@@ -337,7 +347,12 @@ type WorkingMemoryVersionListRow struct {
 
 // The versions before one, newest first.
 func (q *Queries) WorkingMemoryVersionList(ctx context.Context, db DBTX, arg WorkingMemoryVersionListParams) ([]WorkingMemoryVersionListRow, error) {
-	rows, err := db.Query(ctx, workingMemoryVersionList, arg.WorkingMemoryID, arg.Before, arg.MaxRows)
+	rows, err := db.Query(ctx, workingMemoryVersionList,
+		arg.WorkingMemoryID,
+		arg.Before,
+		arg.Reach,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgrecall/pgrecall/dbgen"
 )
 
@@ -96,7 +98,9 @@ func (m *Memory) SaveAgent(ctx context.Context, id string, config json.RawMessag
 	if err := m.checkConfig("config", read); err != nil {
 		return err
 	}
-	return databaseError(m.queries.AgentSave(ctx, m.db, dbgen.AgentSaveParams{ID: id, Config: config}))
+	return m.operate(ctx, func(tx pgx.Tx) error {
+		return m.queries.AgentSave(ctx, tx, dbgen.AgentSaveParams{ID: id, Config: config})
+	})
 }
 
 // checkConfig checks what a configuration means, before it is stored for calls that
@@ -135,9 +139,11 @@ func (m *Memory) DeleteAgent(ctx context.Context, id string) error {
 	if err := c.err(); err != nil {
 		return err
 	}
-	n, err := m.queries.AgentDelete(ctx, m.db, id)
-	if err == nil && n == 0 {
-		return errorf(CodeNotFound, "Agent not found")
-	}
-	return databaseError(err)
+	return m.operate(ctx, func(tx pgx.Tx) error {
+		n, err := m.queries.AgentDelete(ctx, tx, id)
+		if err == nil && n == 0 {
+			return errorf(CodeNotFound, "Agent not found")
+		}
+		return err
+	})
 }

@@ -38,6 +38,9 @@ const (
 // connection and works on others. CodeConflict when the index is for another
 // embedder, or is being backfilled already.
 func (m *Memory) BackfillIndex(ctx context.Context, name string, progress Progress) (rejected *jobs.Rejected, err error) {
+	if err := m.caller.mayOperate(); err != nil {
+		return nil, err
+	}
 	if err := m.checkEmbedderOf(ctx, name); err != nil {
 		return nil, err
 	}
@@ -179,6 +182,9 @@ func (m *Memory) embedPatiently(ctx context.Context, ids []string) (*jobs.Reject
 // empty, that it should have: those of resources that have outgrown the comparison
 // of all their vectors.
 func (m *Memory) Promote(ctx context.Context, name string, progress Progress) error {
+	if err := m.caller.mayOperate(); err != nil {
+		return err
+	}
 	backlog, err := m.queries.GraphBacklogList(ctx, m.db, name)
 	if err != nil {
 		return databaseError(err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgrecall/pgrecall/dbgen"
 	"github.com/pgrecall/pgrecall/recall/jobs"
 )
@@ -90,7 +92,7 @@ func (m *Memory) Jobs(ctx context.Context, in JobListing) ([]Job, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	params := dbgen.JobListParams{Dead: in.Dead, BeforeID: in.BeforeID, MaxRows: int64(in.PerPage)}
+	params := dbgen.JobListParams{Dead: in.Dead, BeforeID: in.BeforeID, MaxRows: int64(in.PerPage), Reach: m.reach()}
 	if in.BeforeID == 0 {
 		params.BeforeID = 1<<63 - 1
 	}
@@ -139,8 +141,13 @@ func (m *Memory) RetryJobs(ctx context.Context, ids []int64) (int64, error) {
 		c.fail("ids", "has more than %d ids", maxRetriedJobs)
 		return 0, c.err()
 	}
-	n, err := m.queries.JobRetryMany(ctx, m.db, append([]int64{}, ids...))
-	return n, databaseError(err)
+	params := dbgen.JobRetryManyParams{Ids: append([]int64{}, ids...), Reach: m.reach()}
+	var n int64
+	err := m.write(ctx, func(tx pgx.Tx) (err error) {
+		n, err = m.queries.JobRetryMany(ctx, tx, params)
+		return err
+	})
+	return n, err
 }
 
 // The waits between two looks of [Memory.WaitEmbedded].

@@ -53,6 +53,11 @@ func (m *Memory) CloneThread(ctx context.Context, in ThreadClone) (ClonedThread,
 	if err := m.checkClone(in); err != nil {
 		return ClonedThread{}, err
 	}
+	if in.ResourceID != "" {
+		if err := m.reachable(in.ResourceID); err != nil {
+			return ClonedThread{}, err
+		}
+	}
 	if in.ID == "" {
 		in.ID = newID()
 	}
@@ -61,7 +66,7 @@ func (m *Memory) CloneThread(ctx context.Context, in ThreadClone) (ClonedThread,
 		SourceID: in.SourceID, SourceResourceID: in.SourceResourceID,
 		ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
 		StartsAt: starts, EndsAt: ends,
-		HasMessageIds: in.MessageIDs != nil, MessageIds: append([]string{}, in.MessageIDs...),
+		HasMessageIds: in.MessageIDs != nil, MessageIds: append([]string{}, in.MessageIDs...), Reach: m.reach(),
 	}
 	if in.MessageLimit != nil {
 		rows := int64(*in.MessageLimit)
@@ -176,7 +181,7 @@ func (m *Memory) Clones(ctx context.Context, id, resourceID string) ([]Thread, e
 			return err
 		}
 		rows, err = m.queries.ThreadListClones(ctx, tx, dbgen.ThreadListClonesParams{
-			SourceThreadID: id, ResourceID: source.ResourceID,
+			SourceThreadID: id, ResourceID: source.ResourceID, Reach: m.reach(),
 		})
 		return err
 	})
@@ -211,7 +216,7 @@ func (m *Memory) cloneHistory(ctx context.Context, id, resourceID string, genera
 		}
 		var err error
 		rows, err = m.queries.ThreadListCloneHistory(ctx, tx, dbgen.ThreadListCloneHistoryParams{
-			ID: id, ResourceID: resourceID, MaxGenerations: generations,
+			ID: id, ResourceID: resourceID, MaxGenerations: generations, Reach: m.reach(),
 		})
 		return err
 	})

@@ -30,6 +30,9 @@ const (
 // not tried any more; all others have their vectors. Of one message alone it says
 // that it cannot be embedded. Any other error means that it is worth trying again.
 func (m *Memory) EmbedMessages(ctx context.Context, ids []string) error {
+	if err := m.caller.mayWrite(); err != nil {
+		return err
+	}
 	rejected, err := m.embedMessages(ctx, ids, together)
 	if err != nil {
 		return err
@@ -133,7 +136,7 @@ func (m *Memory) lacking(ctx context.Context, ids []string) ([]written, error) {
 
 // contents reads what messages say now.
 func (m *Memory) contents(ctx context.Context, db dbgen.DBTX, ids []string) ([]written, error) {
-	rows, err := m.queries.MessageListContents(ctx, db, ids)
+	rows, err := m.queries.MessageListContents(ctx, db, dbgen.MessageListContentsParams{Ids: ids, Reach: m.reach()})
 	messages := make([]written, len(rows))
 	for i, row := range rows {
 		messages[i] = written{id: row.ID, text: embeddedText(row.Role, row.Content)}
@@ -202,7 +205,7 @@ func (m *Memory) storeUnchanged(ctx context.Context, messages []embedding) error
 		ids[i] = message.id
 	}
 	return m.write(ctx, func(tx pgx.Tx) error {
-		if _, err := m.queries.ThreadLockManyOfMessages(ctx, tx, ids); err != nil {
+		if err := m.lockManyOfMessages(ctx, tx, ids); err != nil {
 			return err
 		}
 		current, err := m.contents(ctx, tx, ids)

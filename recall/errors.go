@@ -14,7 +14,7 @@ type Code string
 const (
 	CodeInvalid       Code = "invalid"       // the request is malformed or out of range
 	CodeUnstorable    Code = "unstorable"    // PostgreSQL cannot hold the value: a NUL, a lone surrogate
-	CodeForbidden     Code = "forbidden"     // the thread belongs to another resource
+	CodeForbidden     Code = "forbidden"     // the thread belongs to another resource, or the caller may not do that
 	CodeNotFound      Code = "not_found"     // no such thread or message
 	CodeConflict      Code = "conflict"      // the id is taken
 	CodeUnprocessable Code = "unprocessable" // it is well-formed and cannot be done
@@ -72,7 +72,8 @@ func errorf(code Code, format string, args ...any) *Error {
 }
 
 // The errors whose wording clients of the reference know.
-func threadNotFound() *Error { return errorf(CodeNotFound, "Thread not found") }
+func threadNotFound() *Error   { return errorf(CodeNotFound, "Thread not found") }
+func resourceNotFound() *Error { return errorf(CodeNotFound, "Resource not found") }
 func wrongResource() *Error {
 	return errorf(CodeForbidden, "Access denied: thread belongs to a different resource")
 }

@@ -111,6 +111,9 @@ func indexOf(row dbgen.RecallEmbeddingIndex) Index {
 
 // IndexCoverage reads all of an index, and all messages that it lacks.
 func (m *Memory) IndexCoverage(ctx context.Context, name string) (Coverage, error) {
+	if err := m.caller.maySeeAll(); err != nil {
+		return Coverage{}, err
+	}
 	row, err := m.queries.EmbeddingIndexCoverage(ctx, m.db, name)
 	if isNoRows(err) {
 		return Coverage{}, indexNotFound(name)
@@ -130,7 +133,7 @@ func (m *Memory) CreateIndex(ctx context.Context, in NewIndex) (Index, error) {
 		return Index{}, err
 	}
 	var row dbgen.RecallEmbeddingIndex
-	err := m.write(ctx, func(tx pgx.Tx) (err error) {
+	err := m.operate(ctx, func(tx pgx.Tx) (err error) {
 		if err := m.queries.EmbeddingIndexLockWriters(ctx, tx); err != nil {
 			return err
 		}
@@ -342,7 +345,7 @@ func (m *Memory) dropIndex(ctx context.Context, name string, force bool) error {
 
 // changeIndexes runs do with all indexes, locked, the one that was live last first.
 func (m *Memory) changeIndexes(ctx context.Context, do func(tx pgx.Tx, indexes []Index) error) error {
-	return m.write(ctx, func(tx pgx.Tx) error {
+	return m.operate(ctx, func(tx pgx.Tx) error {
 		rows, err := m.queries.EmbeddingIndexLockMany(ctx, tx)
 		if err != nil {
 			return err

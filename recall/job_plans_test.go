@@ -46,6 +46,9 @@ type jobStatement struct {
 	do           func(*pgxpool.Pool, *dbgen.Queries) error
 }
 
+// everything is the reach of a caller that nothing is kept from.
+var everything = []string{"", ""}
+
 // jobIDs gives message ids of jobs of a state, of a job in every so many.
 func jobIDs(state string, every int) []string {
 	var ids []string
@@ -58,7 +61,7 @@ func jobIDs(state string, every int) []string {
 func jobStatements(t must) []jobStatement {
 	list := func(dead bool) func(*pgxpool.Pool, *dbgen.Queries) error {
 		return func(pool *pgxpool.Pool, q *dbgen.Queries) error {
-			rows, err := q.JobList(ctx, pool, dbgen.JobListParams{Dead: dead, BeforeID: math.MaxInt64, MaxRows: listedJobs})
+			rows, err := q.JobList(ctx, pool, dbgen.JobListParams{Dead: dead, BeforeID: math.MaxInt64, MaxRows: listedJobs, Reach: everything})
 			assert.Len(t, rows, listedJobs)
 			return err
 		}
@@ -72,7 +75,7 @@ func jobStatements(t must) []jobStatement {
 	}
 	retry := func(ids []int64, want int) func(*pgxpool.Pool, *dbgen.Queries) error {
 		return func(pool *pgxpool.Pool, q *dbgen.Queries) error {
-			n, err := q.JobRetryMany(ctx, pool, ids)
+			n, err := q.JobRetryMany(ctx, pool, dbgen.JobRetryManyParams{Ids: ids, Reach: everything})
 			assert.Equal(t, int64(want), n)
 			return err
 		}
@@ -170,11 +173,11 @@ func TestJobsAreLookedUpByIndexHoweverManyAreCompleted(t *testing.T) {
 func prepareJobs(t *testing.T, pool *pgxpool.Pool, queries *dbgen.Queries) {
 	_, err := queries.JobBacklog(ctx, pool)
 	require.NoError(t, err)
-	_, err = queries.JobList(ctx, pool, dbgen.JobListParams{MaxRows: listedJobs})
+	_, err = queries.JobList(ctx, pool, dbgen.JobListParams{MaxRows: listedJobs, Reach: everything})
 	require.NoError(t, err)
 	_, err = queries.JobCountGivenUp(ctx, pool, dbgen.JobCountGivenUpParams{MessageIds: []string{}})
 	require.NoError(t, err)
-	_, err = queries.JobRetryMany(ctx, pool, []int64{})
+	_, err = queries.JobRetryMany(ctx, pool, dbgen.JobRetryManyParams{Ids: []int64{}, Reach: everything})
 	require.NoError(t, err)
 	_, err = queries.JobListWaiting(ctx, pool, dbgen.JobListWaitingParams{MaxRows: listedJobs})
 	require.NoError(t, err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/pgrecall/pgrecall/dbgen"
 )
 
@@ -84,7 +86,11 @@ func (m *Memory) CreateAPIKey(ctx context.Context, in NewAPIKey) (secret string,
 		seconds := in.Lifetime.Seconds()
 		params.ExpiresInSeconds = &seconds
 	}
-	row, err := m.queries.APIKeyCreate(ctx, m.db, params)
+	var row dbgen.APIKeyCreateRow
+	err = m.operate(ctx, func(tx pgx.Tx) (err error) {
+		row, err = m.queries.APIKeyCreate(ctx, tx, params)
+		return err
+	})
 	if err != nil {
 		return "", APIKey{}, schemaError(err)
 	}
@@ -110,6 +116,9 @@ func (m *Memory) checkAPIKey(in NewAPIKey) error {
 
 // APIKeys lists all keys there have ever been, the oldest first.
 func (m *Memory) APIKeys(ctx context.Context) ([]APIKey, error) {
+	if err := m.caller.maySeeAll(); err != nil {
+		return nil, err
+	}
 	rows, err := m.queries.APIKeyList(ctx, m.db)
 	keys := make([]APIKey, len(rows))
 	for i, row := range rows {
@@ -121,11 +130,13 @@ func (m *Memory) APIKeys(ctx context.Context) ([]APIKey, error) {
 // RevokeAPIKey ends a key; one that was revoked before stays as it is. CodeNotFound
 // when there is none with this id.
 func (m *Memory) RevokeAPIKey(ctx context.Context, id int64) error {
-	revoked, err := m.queries.APIKeyRevoke(ctx, m.db, id)
-	if err == nil && revoked == 0 {
-		return apiKeyNotFound()
-	}
-	return schemaError(err)
+	return schemaError(m.operate(ctx, func(tx pgx.Tx) error {
+		revoked, err := m.queries.APIKeyRevoke(ctx, tx, id)
+		if err == nil && revoked == 0 {
+			return apiKeyNotFound()
+		}
+		return err
+	}))
 }
 
 // TokenCaller gives the caller who shows a token for a resource. CodeInvalid or

@@ -95,7 +95,7 @@ func (m *Memory) HasEmbedder() bool { return m.embedder != nil }
 // Ready fails with CodeUnavailable unless the database answers and has the
 // tables.
 func (m *Memory) Ready(ctx context.Context) error {
-	_, err := m.queries.ThreadGet(ctx, m.db, "")
+	_, err := m.queries.ThreadGet(ctx, m.db, dbgen.ThreadGetParams{Reach: m.reach()})
 	if isNoRows(err) {
 		return nil
 	}
@@ -113,14 +113,25 @@ func schemaError(err error) error {
 
 // write runs do in one READ COMMITTED transaction: each statement sees what was
 // committed before it, so what follows a lock sees the work of the lock's last
-// owner.
+// owner. Callers that change nothing get no further than here.
 func (m *Memory) write(ctx context.Context, do func(pgx.Tx) error) error {
 	return m.writeAt(ctx, pgx.ReadCommitted, do)
 }
 
 // writeAt is write at another isolation level.
 func (m *Memory) writeAt(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.Tx) error) error {
+	if err := m.caller.mayWrite(); err != nil {
+		return err
+	}
 	return databaseError(m.db.transact(ctx, pgx.TxOptions{IsoLevel: level}, do))
+}
+
+// operate is write for what is of no resource, and so of all.
+func (m *Memory) operate(ctx context.Context, do func(pgx.Tx) error) error {
+	if err := m.caller.mayOperate(); err != nil {
+		return err
+	}
+	return m.write(ctx, do)
 }
 
 // read runs do in one snapshot of the database.

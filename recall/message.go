@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -84,6 +85,11 @@ func (m *Memory) SaveMessages(
 	if err != nil {
 		return nil, err
 	}
+	if createThreads {
+		if err := m.reachable(ownersOf(stored)...); err != nil {
+			return nil, err
+		}
+	}
 	err = m.write(ctx, func(tx pgx.Tx) error {
 		if err := m.lockThreads(ctx, tx, stored, createThreads, of); err != nil {
 			return err
@@ -97,6 +103,14 @@ func (m *Memory) SaveMessages(
 		return nil, err
 	}
 	return stored, nil
+}
+
+func ownersOf(messages []Message) []string {
+	owners := make([]string, len(messages))
+	for i, message := range messages {
+		owners[i] = message.ResourceID
+	}
+	return owners
 }
 
 // timeOfTheDatabase stands in a statement for "now". It is outside the years that a
@@ -250,15 +264,32 @@ func (m *Memory) lockOrCreate(
 				return nil, err
 			}
 		}
-		locked, err := m.queries.ThreadLockMany(ctx, tx, threads.Ids)
+		locked, err := m.lockMany(ctx, tx, threads.Ids...)
 		if err != nil || len(locked) == len(threads.Ids) {
 			return locked, err
 		}
 		if !create {
 			return nil, threadNotFound()
 		}
+		if !m.caller.Bound() {
+			continue // others have deleted some: there are none that it does not reach
+		}
+		if err := m.takenOrVanished(ctx, tx, threads.Ids, threads.ResourceIds); !errors.Is(err, errThreadVanished) {
+			return nil, err
+		}
 	}
 	return nil, errThreadVanished
+}
+
+// lockMany locks those of threads that the caller reaches.
+func (m *Memory) lockMany(ctx context.Context, tx pgx.Tx, ids ...string) ([]dbgen.ThreadLockManyRow, error) {
+	return m.queries.ThreadLockMany(ctx, tx, dbgen.ThreadLockManyParams{Ids: ids, Reach: m.reach()})
+}
+
+// lockManyOfMessages locks the threads of those of messages that the caller reaches.
+func (m *Memory) lockManyOfMessages(ctx context.Context, tx pgx.Tx, messageIDs []string) error {
+	_, err := m.queries.ThreadLockManyOfMessages(ctx, tx, dbgen.ThreadLockManyOfMessagesParams{MessageIds: messageIDs, Reach: m.reach()})
+	return err
 }
 
 // lockAttempts bounds how often threads are created that others delete.
@@ -318,9 +349,9 @@ func (m *Memory) UpdateMessages(ctx context.Context, updates []MessageUpdate, re
 		params.Types = append(params.Types, update.Type)
 		params.Contents = append(params.Contents, content)
 	}
-	params.ResourceID = resourceID
+	params.ResourceID, params.Reach = resourceID, m.reach()
 	err := m.write(ctx, func(tx pgx.Tx) error {
-		if _, err := m.queries.ThreadLockManyOfMessages(ctx, tx, params.Ids); err != nil {
+		if err := m.lockManyOfMessages(ctx, tx, params.Ids); err != nil {
 			return err
 		}
 		rows, err := m.queries.MessageUpdateMany(ctx, tx, params)
@@ -404,10 +435,10 @@ func (m *Memory) DeleteMessages(ctx context.Context, ids []string, resourceID st
 	ids = append([]string{}, ids...)
 	var n int64
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
-		if _, err = m.queries.ThreadLockManyOfMessages(ctx, tx, ids); err != nil {
+		if err := m.lockManyOfMessages(ctx, tx, ids); err != nil {
 			return err
 		}
-		n, err = m.queries.MessageDeleteMany(ctx, tx, dbgen.MessageDeleteManyParams{Ids: ids, ResourceID: resourceID})
+		n, err = m.queries.MessageDeleteMany(ctx, tx, dbgen.MessageDeleteManyParams{Ids: ids, ResourceID: resourceID, Reach: m.reach()})
 		return err
 	})
 	return n, err
@@ -420,7 +451,7 @@ func (m *Memory) DeleteThreadMessages(ctx context.Context, threadID, resourceID 
 	}
 	var n int64
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
-		locked, err := m.queries.ThreadLockMany(ctx, tx, []string{threadID})
+		locked, err := m.lockMany(ctx, tx, threadID)
 		if err != nil {
 			return err
 		}

@@ -101,8 +101,12 @@ func (m *Memory) onceAt(ctx context.Context, level pgx.TxIsoLevel, key Key, do f
 // OnceRead is [Memory.Once] for what writes nothing. It holds no connection while do
 // runs, so do may wait for others. Of several at once each runs, and all are
 // answered as the first to end is. An answer is not kept if a resource was erased
-// since do began, which may have read of it.
+// since do began, which may have read of it; and that to a caller that changes nothing
+// is not, since it leaves no trace.
 func (m *Memory) OnceRead(ctx context.Context, key Key, do func(*Memory) (Answer, error)) (Answer, error) {
+	if m.caller.ReadOnly {
+		return do(m)
+	}
 	answer, err := m.answered(ctx, m.db, key, keyLifetime)
 	if !isNoRows(err) {
 		return answer, databaseError(err)
@@ -149,6 +153,7 @@ func (m *Memory) settle(ctx context.Context, tx pgx.Tx, key Key, answer Answer) 
 	resources, threads := m.namedIn(key.Input, answer.Body)
 	return m.queries.IdempotencyKeySettle(ctx, tx, dbgen.IdempotencyKeySettleParams{
 		Caller: m.caller.ID, Key: key.Name, Status: int16(answer.Status), Etag: answer.ETag, Answer: answer.Body,
+		Reach:       m.reach(),
 		ResourceIds: resources, ThreadIds: append(threads, key.ThreadID),
 	})
 }
@@ -198,11 +203,15 @@ const forgottenAtOnce = 500
 // answers.
 func (m *Memory) ForgetKeys(ctx context.Context) error {
 	for {
-		removed, err := m.queries.IdempotencyKeyDeleteExpired(ctx, m.db, dbgen.IdempotencyKeyDeleteExpiredParams{
-			LifetimeSeconds: keyLifetime.Seconds(), MaxRows: forgottenAtOnce,
+		var removed int64
+		err := m.operate(ctx, func(tx pgx.Tx) (err error) {
+			removed, err = m.queries.IdempotencyKeyDeleteExpired(ctx, tx, dbgen.IdempotencyKeyDeleteExpiredParams{
+				LifetimeSeconds: keyLifetime.Seconds(), MaxRows: forgottenAtOnce,
+			})
+			return err
 		})
 		if err != nil || removed < forgottenAtOnce {
-			return databaseError(err)
+			return err
 		}
 	}
 }

@@ -41,6 +41,9 @@ const (
 	classOperatorIntervention = "57"
 )
 
+// threadTaken says no more than that: whose it is, is not everyone's to know.
+const threadTaken = "A thread with this id exists already"
+
 // databaseError is the one place that turns what PostgreSQL and the connection
 // report into an [*Error]. What it does not know stays as it is, a fault of ours.
 func databaseError(err error) error {
@@ -67,7 +70,7 @@ func serverError(err *pgconn.PgError) error {
 	}
 	switch {
 	case err.Code == stateUniqueViolation && err.ConstraintName == constraintThreadsPkey:
-		return wrap(CodeConflict, "A thread with this id exists already")
+		return wrap(CodeConflict, threadTaken)
 	case err.Code == stateUniqueViolation && err.ConstraintName == constraintMessagesPkey:
 		return wrap(CodeConflict, "A message with this id exists already")
 	case err.Code == stateUniqueViolation && err.ConstraintName == constraintIndexNameKey:

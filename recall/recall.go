@@ -232,7 +232,7 @@ func (m *Memory) run(ctx context.Context, q *query) (found, error) {
 }
 
 func (m *Memory) runPage(ctx context.Context, q *query) (found, error) {
-	params := dbgen.MessagePageParams{ThreadID: q.ThreadID, Newest: q.newest, MaxRows: int64(q.perPage()) + 1}
+	params := dbgen.MessagePageParams{ThreadID: q.ThreadID, Newest: q.newest, MaxRows: int64(q.perPage()) + 1, Reach: m.reach()}
 	if q.past != nil {
 		params.PastCreatedAt, params.PastSeq = &q.past.createdAt, q.past.seq
 	}
@@ -264,8 +264,10 @@ func (m *Memory) runPage(ctx context.Context, q *query) (found, error) {
 }
 
 func (m *Memory) runRecall(ctx context.Context, q *query) (found, error) {
-	rows, err := m.queries.MessageRecall(ctx, m.db, q.params())
-	if err != nil {
+	params := q.params()
+	params.Reach = m.reach()
+	rows, err := m.queries.MessageRecall(ctx, m.db, params)
+	if err != nil || len(rows) == 0 {
 		return found{}, err
 	}
 	out := found{owner: rows[0].OwnerID, total: rows[0].Total, hasMore: rows[0].HasMore}

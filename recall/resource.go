@@ -72,6 +72,9 @@ func (m *Memory) Resource(ctx context.Context, id string) (Holdings, error) {
 	if err := m.checkResourceID(id); err != nil {
 		return Holdings{}, err
 	}
+	if err := m.reachable(id); err != nil {
+		return Holdings{}, err
+	}
 	holdings := Holdings{ResourceID: id}
 	err := m.read(ctx, func(tx pgx.Tx) error {
 		rows, err := m.queries.ResourceHeld(ctx, tx, id)
@@ -87,7 +90,7 @@ func (m *Memory) Resource(ctx context.Context, id string) (Holdings, error) {
 		}
 		switch {
 		case !held:
-			return errorf(CodeNotFound, "Resource not found")
+			return resourceNotFound()
 		case holdings.Counts.Threads == 0:
 			return nil
 		}
@@ -107,12 +110,16 @@ func (m *Memory) checkResourceID(id string) error {
 
 // EraseResource removes all that is held of a resource in one transaction, and says
 // how much that was: nothing, when nothing is. Clones of its threads that others own
-// stay, and forget what they are copies of.
+// stay, and forget what they are copies of. CodeNotFound of what the caller does not
+// reach: a receipt would say that nothing is held of it.
 //
 // What others write at the same time is erased as a whole, or comes after it as a
 // whole, in a thread that is new. Jobs under way find nothing left to do.
 func (m *Memory) EraseResource(ctx context.Context, id string) (Receipt, error) {
 	if err := m.checkResourceID(id); err != nil {
+		return Receipt{}, err
+	}
+	if err := m.reachable(id); err != nil {
 		return Receipt{}, err
 	}
 	var receipt Receipt

@@ -21,6 +21,9 @@ const expiredAtOnce = 1000
 // and the clones of them. It works in many transactions, which lock a few threads
 // each for a moment, and can be stopped at any time.
 func (m *Memory) Retain(ctx context.Context) error {
+	if err := m.caller.mayOperate(); err != nil {
+		return err
+	}
 	agents, err := m.Agents(ctx)
 	if err != nil {
 		return err
@@ -77,7 +80,7 @@ func (m *Memory) expireThreads(ctx context.Context, agentID string, age time.Dur
 }
 
 func (m *Memory) expireThese(ctx context.Context, agentID string, age time.Duration, ids []string) error {
-	return m.write(ctx, func(tx pgx.Tx) error {
+	return m.operate(ctx, func(tx pgx.Tx) error {
 		_, err := m.queries.ThreadDeleteExpired(ctx, tx, dbgen.ThreadDeleteExpiredParams{
 			Ids: ids, AgentID: agentID, MaxAgeSeconds: age.Seconds(),
 		})
@@ -98,8 +101,8 @@ func (m *Memory) expireMessages(ctx context.Context, agentID string, age time.Du
 			expired.Ids, expired.ThreadIds = append(expired.Ids, row.ID), append(expired.ThreadIds, row.ThreadID)
 		}
 		expired.ThreadIds = slices.Compact(expired.ThreadIds) // they come thread by thread
-		err = m.write(ctx, func(tx pgx.Tx) error {
-			if _, err := m.queries.ThreadLockMany(ctx, tx, expired.ThreadIds); err != nil {
+		err = m.operate(ctx, func(tx pgx.Tx) error {
+			if _, err := m.lockMany(ctx, tx, expired.ThreadIds...); err != nil {
 				return err
 			}
 			_, err := m.queries.MessageDeleteExpired(ctx, tx, expired)

@@ -190,22 +190,23 @@ func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	rows, err := m.queries.MessageSearch(ctx, m.db, q.searchParams(vector, m.model()))
+	rows, err := m.queries.MessageSearch(ctx, m.db, m.searchParams(q, vector))
 	if isIndexMissing(err) && q.Search.IndexName == "" {
 		// The operator has dropped it: the caller has not asked for it by name.
 		if q.Search.Mode != Hybrid || q.Search.Threshold != nil {
 			return found{}, &Error{Code: CodeUnavailable, Message: "There is no embedding index for this server's embedder", cause: err}
 		}
 		degraded = true
-		rows, err = m.queries.MessageSearch(ctx, m.db, q.searchParams(nil, m.model()))
+		rows, err = m.queries.MessageSearch(ctx, m.db, m.searchParams(q, nil))
 	}
 	if err != nil {
 		return found{}, err
 	}
-	out := found{
-		owner: rows[0].OwnerID, total: rows[0].Total, hasMore: rows[0].HasMore, degraded: degraded,
-		plan: &SearchPlan{Mode: q.Search.Mode},
+	out := found{degraded: degraded, plan: &SearchPlan{Mode: q.Search.Mode}}
+	if len(rows) == 0 {
+		return out, nil
 	}
+	out.owner, out.total, out.hasMore = rows[0].OwnerID, rows[0].Total, rows[0].HasMore
 	if rows[0].ID == "" {
 		return out, nil
 	}
@@ -238,7 +239,7 @@ func (m *Memory) runSearch(ctx context.Context, q *query) (found, error) {
 func (m *Memory) countPending(ctx context.Context, q *query, found found) error {
 	params := dbgen.EmbeddingPendingCountParams{
 		IndexName: q.Search.IndexName, Model: m.model(), Dimensions: int32(m.dimensions()),
-		ResourceID: cmp.Or(q.ResourceID, found.owner),
+		ResourceID: cmp.Or(q.ResourceID, found.owner), Reach: m.reach(),
 	}
 	if q.Search.Scope == ScopeThread {
 		params.ThreadID = q.ThreadID
@@ -271,7 +272,7 @@ func (m *Memory) dimensions() int {
 	return m.embedder.Dimensions()
 }
 
-func (q *query) searchParams(vector *pgvector.Vector, model string) dbgen.MessageSearchParams {
+func (m *Memory) searchParams(q *query, vector *pgvector.Vector) dbgen.MessageSearchParams {
 	p, s := q.params(), q.Search
 	params := dbgen.MessageSearchParams{
 		ThreadID: p.ThreadID, ResourceID: p.ResourceID, Newest: p.Newest, MaxRows: p.MaxRows, SkipRows: p.SkipRows,
@@ -285,12 +286,13 @@ func (q *query) searchParams(vector *pgvector.Vector, model string) dbgen.Messag
 		SearchMode:   string(s.Mode),
 		Question:     s.Question,
 		QueryVector:  vector,
-		QueryModel:   model,
+		QueryModel:   m.model(),
 		IndexName:    s.IndexName,
 		TopK:         int32(s.TopK),
 		Threshold:    s.Threshold,
 		HitBefore:    int64(*s.Before),
 		HitAfter:     int64(*s.After),
+		Reach:        m.reach(),
 	}
 	if q.hitPredicate != "" {
 		params.HitMatching = &q.hitPredicate

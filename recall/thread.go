@@ -98,6 +98,9 @@ func (m *Memory) CreateThread(ctx context.Context, in NewThread) (Thread, error)
 	if err := c.err(); err != nil {
 		return Thread{}, err
 	}
+	if err := m.reachable(in.ResourceID); err != nil {
+		return Thread{}, err
+	}
 	if in.ID == "" {
 		in.ID = newID()
 	}
@@ -110,22 +113,28 @@ func (m *Memory) CreateThread(ctx context.Context, in NewThread) (Thread, error)
 			return err
 		}
 		row, err = m.queries.ThreadOverwrite(ctx, tx, dbgen.ThreadOverwriteParams{
-			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
+			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata, Reach: m.reach(),
 		})
 		if !isNoRows(err) {
 			return err
 		}
-		_, err = m.owned(ctx, tx, in.ID, in.ResourceID)
-		switch {
-		case codeOf(err) == CodeForbidden:
-			return errorf(CodeConflict, "A thread with this id exists already")
-		case err == nil, codeOf(err) == CodeNotFound: // it comes and goes meanwhile
-			return errThreadVanished
-		default:
-			return err
-		}
+		return m.takenOrVanished(ctx, tx, []string{in.ID}, []string{in.ResourceID})
 	})
 	return thread(row), err
+}
+
+// takenOrVanished says why threads could not be created for their owners, and were not
+// there either: others have their ids, or they come and go meanwhile.
+func (m *Memory) takenOrVanished(ctx context.Context, tx pgx.Tx, ids, resourceIDs []string) error {
+	taken, err := m.queries.ThreadIsTaken(ctx, tx, dbgen.ThreadIsTakenParams{Ids: ids, ResourceIds: resourceIDs})
+	switch {
+	case err != nil:
+		return err
+	case taken:
+		return errorf(CodeConflict, threadTaken)
+	default:
+		return errThreadVanished
+	}
 }
 
 // Thread gives a thread. resourceID, when not empty, must own it: CodeForbidden
@@ -140,7 +149,7 @@ func (m *Memory) Thread(ctx context.Context, id, resourceID string) (Thread, err
 
 // ThreadTitles gives the titles of those of the threads that exist, by id.
 func (m *Memory) ThreadTitles(ctx context.Context, ids []string) (map[string]string, error) {
-	rows, err := m.queries.ThreadListTitles(ctx, m.db, ids)
+	rows, err := m.queries.ThreadListTitles(ctx, m.db, dbgen.ThreadListTitlesParams{Ids: ids, Reach: m.reach()})
 	if err != nil {
 		return nil, databaseError(err)
 	}
@@ -170,7 +179,8 @@ func (m *Memory) ListThreads(ctx context.Context, in ThreadListing) (ThreadPage,
 		return ThreadPage{}, err
 	}
 	params := dbgen.ThreadListParams{
-		ResourceID:  in.ResourceID,
+		ResourceID:  m.caller.owner(in.ResourceID),
+		Reach:       m.reach(),
 		ByUpdatedAt: in.OrderBy == ByUpdatedAt,
 		Newest:      in.Direction != Ascending,
 		Matching:    predicate,
@@ -215,7 +225,7 @@ func (m *Memory) UpdateThread(ctx context.Context, in ThreadUpdate) (Thread, err
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
 		row, err = m.queries.ThreadUpdate(ctx, tx, dbgen.ThreadUpdateParams{
 			ID: in.ID, ResourceID: in.ResourceID, Title: in.Title, Metadata: in.Metadata,
-			Versions: append([]int64{}, in.Versions...),
+			Versions: append([]int64{}, in.Versions...), Reach: m.reach(),
 		})
 		if err == nil && len(row.Metadata) > mergedSlack*m.limits.MetadataBytes {
 			return tooLarge("metadata")
@@ -244,14 +254,17 @@ func (m *Memory) TransferThread(ctx context.Context, id, resourceID, toResourceI
 	if err := c.err(); err != nil {
 		return Thread{}, err
 	}
+	if err := m.reachable(toResourceID); err != nil {
+		return Thread{}, err
+	}
 	var row dbgen.Thread
 	err := m.write(ctx, func(tx pgx.Tx) (err error) {
-		locked, err := m.queries.ThreadLockMany(ctx, tx, []string{id})
+		locked, err := m.lockMany(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		row, err = m.queries.ThreadTransfer(ctx, tx, dbgen.ThreadTransferParams{
-			ID: id, ResourceID: resourceID, ToResourceID: toResourceID, Versions: append([]int64{}, versions...),
+			ID: id, ResourceID: resourceID, ToResourceID: toResourceID, Versions: append([]int64{}, versions...), Reach: m.reach(),
 		})
 		if err != nil {
 			return m.orMissing(ctx, tx, err, id, resourceID, versions...)
@@ -274,7 +287,7 @@ func (m *Memory) DeleteThread(ctx context.Context, id, resourceID string, versio
 	}
 	return m.write(ctx, func(tx pgx.Tx) error {
 		n, err := m.queries.ThreadDelete(ctx, tx, dbgen.ThreadDeleteParams{
-			ID: id, ResourceID: resourceID, Versions: append([]int64{}, versions...),
+			ID: id, ResourceID: resourceID, Versions: append([]int64{}, versions...), Reach: m.reach(),
 		})
 		if err == nil && n == 0 {
 			err = pgx.ErrNoRows
@@ -301,7 +314,7 @@ func (c *checker) threadFields(title *string, metadata json.RawMessage) {
 
 // owned gives the thread's row, or the error that says why it is not to be had.
 func (m *Memory) owned(ctx context.Context, db dbgen.DBTX, id, resourceID string) (dbgen.Thread, error) {
-	row, err := m.queries.ThreadGet(ctx, db, id)
+	row, err := m.queries.ThreadGet(ctx, db, dbgen.ThreadGetParams{ID: id, Reach: m.reach()})
 	switch {
 	case isNoRows(err):
 		return dbgen.Thread{}, threadNotFound()

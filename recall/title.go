@@ -107,12 +107,15 @@ const titleRounds = 3
 // model refuses is a [*jobs.Refused]; any other error means that it is worth trying
 // again.
 func (m *Memory) GenerateTitle(ctx context.Context, threadID, agentID string) error {
+	if err := m.caller.mayWrite(); err != nil {
+		return err
+	}
 	config, err := m.titleConfig(ctx, agentID)
 	if err != nil || config.Off {
 		return err
 	}
 	for range titleRounds {
-		opening, err := m.queries.ThreadListOpening(ctx, m.db, threadID)
+		opening, err := m.queries.ThreadListOpening(ctx, m.db, dbgen.ThreadListOpeningParams{ID: threadID, Reach: m.reach()})
 		if err != nil || len(opening) == 0 {
 			return databaseError(err)
 		}
@@ -188,7 +191,7 @@ func (m *Memory) storeTitle(
 		params.UpdatedAts = append(params.UpdatedAts, row.UpdatedAt)
 	}
 	err = m.write(ctx, func(tx pgx.Tx) error {
-		if _, err := m.queries.ThreadLockMany(ctx, tx, []string{threadID}); err != nil {
+		if _, err := m.lockMany(ctx, tx, threadID); err != nil {
 			return err
 		}
 		n, err := m.queries.ThreadSetGeneratedTitle(ctx, tx, params)

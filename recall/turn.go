@@ -105,7 +105,7 @@ func (m *Memory) InstructionForTurn(ctx context.Context, turn Turn) (Recalled, e
 	if err != nil {
 		return Recalled{}, err
 	}
-	turn.ResourceID = cmp.Or(row.OwnerID, turn.ResourceID) // the turn need not name it
+	turn.ResourceID = cmp.Or(row.OwnerID, m.caller.owner(turn.ResourceID)) // the turn need not name it
 	memory := workingMemoryOf(row)
 	return Recalled{Messages: []Message{systemMessage(instructionID, config.Instruction(memory.Text), memory.UpdatedAt, turn)}}, nil
 }
@@ -153,6 +153,7 @@ func (m *Memory) checkTurn(turn Turn) error {
 // recallMaybe recalls in a thread that may not be there yet: then in the others of
 // its user.
 func (m *Memory) recallMaybe(ctx context.Context, in Request) (Result, error) {
+	in.ResourceID = m.caller.owner(in.ResourceID)
 	result, err := m.Recall(ctx, in)
 	if codeOf(err) != CodeNotFound {
 		return result, err

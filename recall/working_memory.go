@@ -76,7 +76,7 @@ func (m *Memory) workingMemory(ctx context.Context, of WorkingMemoryOf) (dbgen.W
 		return dbgen.WorkingMemoryGetRow{}, err
 	}
 	row, err := m.queries.WorkingMemoryGet(ctx, m.db, dbgen.WorkingMemoryGetParams{
-		ThreadID: of.ThreadID, OfThread: of.ofThread(), ResourceID: of.ResourceID,
+		ThreadID: of.ThreadID, OfThread: of.ofThread(), ResourceID: m.caller.owner(of.ResourceID), Reach: m.reach(),
 	})
 	switch {
 	case err != nil:
@@ -108,7 +108,7 @@ func (m *Memory) WorkingMemoryVersions(ctx context.Context, of WorkingMemoryOf, 
 		before = math.MaxInt64
 	}
 	rows, err := m.queries.WorkingMemoryVersionList(ctx, m.db, dbgen.WorkingMemoryVersionListParams{
-		WorkingMemoryID: current.ID, Before: before, MaxRows: int64(perPage),
+		WorkingMemoryID: current.ID, Before: before, MaxRows: int64(perPage), Reach: m.reach(),
 	})
 	versions := make([]WorkingMemory, len(rows))
 	for i, row := range rows {
@@ -256,7 +256,7 @@ func (m *Memory) changeWorkingMemory(
 // lockWorkingMemory locks a working memory until the transaction ends, and gives what
 // it is. The thread is held first, so that it keeps its owner.
 func (m *Memory) lockWorkingMemory(ctx context.Context, tx pgx.Tx, of WorkingMemoryOf) (id string, current WorkingMemory, err error) {
-	thread, err := m.queries.ThreadHold(ctx, tx, of.ThreadID)
+	thread, err := m.queries.ThreadHold(ctx, tx, dbgen.ThreadHoldParams{ID: of.ThreadID, Reach: m.reach()})
 	switch {
 	case isNoRows(err):
 		return "", current, threadNotFound()
@@ -294,7 +294,7 @@ func (m *Memory) copyWorkingMemory(ctx context.Context, tx pgx.Tx, in ThreadClon
 	}
 	for _, scope := range scopes {
 		source, err := m.queries.WorkingMemoryGet(ctx, tx, dbgen.WorkingMemoryGetParams{
-			ThreadID: in.SourceID, OfThread: scope == ScopeThread,
+			ThreadID: in.SourceID, OfThread: scope == ScopeThread, Reach: m.reach(),
 		})
 		if err != nil {
 			return err

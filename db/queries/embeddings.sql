@@ -41,7 +41,12 @@ FROM recall.embedding_indexes AS i;
 -- one or, where the name is empty, the one that searches with vectors of the model
 -- use (search_positions) or, where there is none, the live one. No row: no such
 -- index.
-SELECT recall.pending_embeddings(i, @thread_id::text, @resource_id::text)::bigint AS pending
+SELECT
+    CASE
+        WHEN recall.reached(@resource_id::text, @reach::text[])
+            THEN recall.pending_embeddings(i, @thread_id::text, @resource_id::text)
+        ELSE 0
+    END::bigint AS pending
 FROM recall.embedding_indexes AS i
 WHERE i.id = (
     SELECT u.id

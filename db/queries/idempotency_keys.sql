@@ -26,8 +26,9 @@ WHERE k.caller = @caller::text
     AND k.created_at > statement_timestamp() - make_interval(secs => @lifetime_seconds::float8);
 
 -- name: IdempotencyKeySettle :exec
--- Notes the answer under a key of a caller that this transaction has taken. Whose data it may
--- hold are the given resources and the owners of the given threads.
+-- Notes the answer under a key of a caller that this transaction has taken. Whose
+-- data it may hold are those of the given resources, and of the owners of the given
+-- threads, that are reached.
 UPDATE recall.idempotency_keys AS k
 SET status = @status::smallint,
     answer = @answer::bytea,
@@ -35,10 +36,12 @@ SET status = @status::smallint,
     resource_ids = ARRAY(
         SELECT i.id
         FROM unnest(@resource_ids::text[]) AS i (id)
+        WHERE recall.reached(i.id, @reach::text[])
         UNION
         SELECT t.resource_id
         FROM unnest(@thread_ids::text[]) AS n (id)
         CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = n.id OFFSET 0) AS t
+        WHERE recall.reached(t.resource_id, @reach::text[])
         ORDER BY 1
     )
 WHERE k.caller = @caller::text

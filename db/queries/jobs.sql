@@ -47,6 +47,7 @@ FROM (
         WHERE @dead::boolean
             AND d.id < @before_id::bigint
             AND d.finalized_at IS NOT NULL AND d.state <> 'completed' AND d.queue <> 'maintenance'
+            AND recall.reached(coalesce(d.args ->> 'resourceId', ''), @reach::text[])
         ORDER BY d.id DESC
         LIMIT @max_rows::bigint
     )
@@ -57,6 +58,7 @@ FROM (
         WHERE NOT @dead::boolean
             AND w.id < @before_id::bigint
             AND w.finalized_at IS NULL AND w.queue <> 'maintenance'
+            AND recall.reached(coalesce(w.args ->> 'resourceId', ''), @reach::text[])
         ORDER BY w.id DESC
         LIMIT @max_rows::bigint
     )
@@ -82,8 +84,10 @@ WITH retried AS (
             WHERE cardinality(@ids::bigint[]) = 0
                 AND d.state IN ('cancelled', 'discarded')
                 AND d.finalized_at IS NOT NULL
+                AND recall.reached(coalesce(d.args ->> 'resourceId', ''), @reach::text[])
         ))
         AND CASE WHEN j.queue <> 'maintenance' THEN j.state IN ('cancelled', 'discarded') END
+        AND recall.reached(coalesce(j.args ->> 'resourceId', ''), @reach::text[])
     RETURNING j.id
 )
 SELECT count(*) FROM retried;

@@ -122,6 +122,7 @@ changed AS (
     WHERE m.id = i.id
         AND m.id = ANY (@ids::text[]) -- bounds what is read, whatever the join
         AND (@resource_id::text = '' OR m.resource_id = @resource_id::text)
+        AND recall.reached(m.resource_id, @reach::text[])
     RETURNING m.id, m.thread_id, m.resource_id, m.role, m.type, m.content, m.created_at, i.n
 ),
 touched AS (
@@ -137,7 +138,8 @@ ORDER BY c.n;
 -- What given messages say, in any order; those that are gone are missing.
 SELECT m.id, m.role, m.content
 FROM unnest(@ids::text[]) AS i (id)
-CROSS JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m;
+CROSS JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+WHERE recall.reached(m.resource_id, @reach::text[]);
 
 -- name: MessageDeleteMany :one
 -- Removes messages, of one owner or (where empty) of any, and counts them. The
@@ -146,6 +148,7 @@ WITH gone AS (
     DELETE FROM recall.messages AS m
     WHERE m.id = ANY (@ids::text[])
         AND (@resource_id::text = '' OR m.resource_id = @resource_id::text)
+        AND recall.reached(m.resource_id, @reach::text[])
     RETURNING m.thread_id
 ),
 shrunk AS (

@@ -1,11 +1,36 @@
 -- name: MessageRecall :many
 -- The messages of a recall with their content, oldest first: (created_at,
 -- thread_id, seq). recall_positions says which, and takes the parameters;
--- owner_id, total and has_more are the same in each row, owner_id is empty
--- where the thread asked for does not exist, and id where no message is found.
--- One statement: one snapshot, one round trip.
+-- the thread's owner, total and has_more are the same in each row, and id is empty
+-- where no message is found. No row: the thread, or else the resource, is not there
+-- or not reached. Included messages that are not reached are none, and looked for
+-- only where that can be. One statement: one snapshot, one round trip.
+WITH scope AS MATERIALIZED (
+    SELECT
+        o.owner_id,
+        CASE
+            WHEN recall.reached('', @reach::text[]) THEN @include_ids::text[]
+            ELSE ARRAY(
+                SELECT m.id
+                FROM unnest(@include_ids::text[]) WITH ORDINALITY AS i (id, n)
+                LEFT JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+                    ON recall.reached(m.resource_id, @reach::text[])
+                ORDER BY i.n
+            )
+        END AS include_ids
+    FROM (
+        SELECT t.resource_id AS owner_id
+        FROM recall.threads AS t
+        WHERE t.id = @thread_id::text
+            AND recall.reached(t.resource_id, @reach::text[])
+        UNION ALL
+        SELECT ''
+        WHERE @thread_id::text = ''
+            AND recall.reached(@resource_id::text, @reach::text[])
+    ) AS o
+)
 SELECT
-    coalesce((SELECT t.resource_id FROM recall.threads AS t WHERE t.id = @thread_id::text), '')::text AS owner_id,
+    s.owner_id::text AS owner_id,
     coalesce(r.total, 0)::bigint AS total,
     coalesce(r.has_more, false)::boolean AS has_more,
     coalesce(m.id, '')::text AS id,
@@ -21,7 +46,8 @@ SELECT
     coalesce(r.tool_call, false)::boolean AS tool_call,
     coalesce(r.context_of, '')::text AS context_of,
     coalesce(r.context_offset, 0)::bigint AS context_offset
-FROM recall.recall_positions(
+FROM scope AS s
+CROSS JOIN LATERAL recall.recall_positions(
     @thread_id::text,
     @resource_id::text,
     @newest::boolean,
@@ -39,7 +65,7 @@ FROM recall.recall_positions(
     (@matching::text)::jsonpath,
     @roles::text[],
     @with_total::boolean,
-    @include_ids::text[],
+    s.include_ids,
     @include_thread_ids::text[],
     @include_before::bigint[],
     @include_after::bigint[],
@@ -57,16 +83,31 @@ ORDER BY r.created_at, r.thread_id, r.seq;
 -- A recall with hits: MessageRecall, to which the messages that answer a
 -- question are added as if they had been included by id, in the order of
 -- recall_positions. search_positions says which they are. The hits lie in the
--- thread where hits_in_thread, else in all threads of its owner (or of
--- resource_id).
+-- thread where hits_in_thread, else in all threads of its owner, or of resource_id
+-- where there is no thread.
 WITH scope AS MATERIALIZED (
     SELECT
-        CASE WHEN @hits_in_thread::boolean THEN @thread_id::text ELSE '' END AS thread_id,
-        coalesce(
-            nullif(@resource_id::text, ''),
-            (SELECT t.resource_id FROM recall.threads AS t WHERE t.id = @thread_id::text),
-            ''
-        ) AS resource_id
+        o.owner_id,
+        CASE
+            WHEN recall.reached('', @reach::text[]) THEN @include_ids::text[]
+            ELSE ARRAY(
+                SELECT m.id
+                FROM unnest(@include_ids::text[]) WITH ORDINALITY AS i (id, n)
+                LEFT JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
+                    ON recall.reached(m.resource_id, @reach::text[])
+                ORDER BY i.n
+            )
+        END AS include_ids
+    FROM (
+        SELECT t.resource_id AS owner_id
+        FROM recall.threads AS t
+        WHERE t.id = @thread_id::text
+            AND recall.reached(t.resource_id, @reach::text[])
+        UNION ALL
+        SELECT ''
+        WHERE @thread_id::text = ''
+            AND recall.reached(@resource_id::text, @reach::text[])
+    ) AS o
 ),
 hit AS MATERIALIZED (
     SELECT
@@ -79,8 +120,8 @@ hit AS MATERIALIZED (
         row_number() OVER () AS rank
     FROM scope AS s
     CROSS JOIN LATERAL recall.search_positions(
-        s.thread_id,
-        s.resource_id,
+        CASE WHEN @hits_in_thread::boolean THEN @thread_id::text ELSE '' END,
+        coalesce(nullif(s.owner_id, ''), @resource_id::text),
         @search_mode::text,
         @question::text,
         sqlc.narg('query_vector')::vector,
@@ -99,7 +140,7 @@ found AS MATERIALIZED (
     FROM hit AS h
 )
 SELECT
-    coalesce((SELECT t.resource_id FROM recall.threads AS t WHERE t.id = @thread_id::text), '')::text AS owner_id,
+    s.owner_id::text AS owner_id,
     coalesce(r.total, 0)::bigint AS total,
     coalesce(r.has_more, false)::boolean AS has_more,
     coalesce(m.id, '')::text AS id,
@@ -121,7 +162,8 @@ SELECT
     coalesce(h.words, 0)::float8 AS words,
     coalesce(h.plan, '')::text AS plan,
     coalesce(h.visited, 0)::bigint AS visited
-FROM found AS f
+FROM scope AS s
+CROSS JOIN found AS f
 CROSS JOIN LATERAL recall.recall_positions(
     @thread_id::text,
     @resource_id::text,
@@ -140,7 +182,7 @@ CROSS JOIN LATERAL recall.recall_positions(
     (@matching::text)::jsonpath,
     @roles::text[],
     @with_total::boolean,
-    @include_ids::text[] || f.ids,
+    s.include_ids || f.ids,
     @include_thread_ids::text[] || array_fill(''::text, ARRAY[f.n]),
     @include_before::bigint[] || array_fill(@hit_before::bigint, ARRAY[f.n]),
     @include_after::bigint[] || array_fill(@hit_after::bigint, ARRAY[f.n]),
@@ -160,7 +202,8 @@ ORDER BY r.created_at, r.thread_id, r.seq;
 -- recalls are: the same rows as MessageRecall gives, at a third of its cost. In
 -- the direction of the page; the caller asks for one row more, to see whether
 -- there are more. The thread's columns are the same in each row, and where no
--- message is found there is one row with an empty id. No row: no such thread.
+-- message is found there is one row with an empty id. No row: no such
+-- thread, or none that is reached.
 -- messages_thread_order_idx, threads_pkey.
 SELECT
     t.resource_id AS owner_id,
@@ -194,6 +237,7 @@ LEFT JOIN LATERAL (
     )
 ) AS m ON true
 WHERE t.id = @thread_id::text
+    AND recall.reached(t.resource_id, @reach::text[])
 ORDER BY
     CASE WHEN @newest::boolean THEN m.created_at END DESC,
     CASE WHEN @newest::boolean THEN m.seq END DESC,

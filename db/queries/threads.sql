@@ -44,12 +44,24 @@ SET title = coalesce(sqlc.narg('title')::text, t.title),
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = @id::text
     AND t.resource_id = @resource_id::text
+    AND recall.reached(t.resource_id, @reach::text[])
 RETURNING t.*;
+
+-- name: ThreadIsTaken :one
+-- Whether a thread of another owner than the one beside it has one of the ids. An id
+-- is taken for all: this alone looks beyond what a caller reaches, to say so.
+SELECT EXISTS (
+    SELECT
+    FROM ROWS FROM (unnest(@ids::text[]), unnest(@resource_ids::text[])) AS i (id, resource_id)
+    CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = i.id OFFSET 0) AS t
+    WHERE t.resource_id <> i.resource_id
+);
 
 -- name: ThreadGet :one
 SELECT t.*
 FROM recall.threads AS t
-WHERE t.id = @id::text;
+WHERE t.id = @id::text
+    AND recall.reached(t.resource_id, @reach::text[]);
 
 -- name: ThreadHold :one
 -- Keeps the thread and its owner from going until the transaction ends; messages
@@ -57,12 +69,14 @@ WHERE t.id = @id::text;
 SELECT t.*
 FROM recall.threads AS t
 WHERE t.id = @id::text
+    AND recall.reached(t.resource_id, @reach::text[])
 FOR KEY SHARE;
 
 -- name: ThreadListTitles :many
 SELECT t.id, t.title
 FROM recall.threads AS t
-WHERE t.id = ANY (@ids::text[]);
+WHERE t.id = ANY (@ids::text[])
+    AND recall.reached(t.resource_id, @reach::text[]);
 
 -- name: ThreadLockMany :many
 -- Locks the threads of a save, in the one order that keeps writers from
@@ -70,6 +84,7 @@ WHERE t.id = ANY (@ids::text[]);
 SELECT t.id, t.resource_id
 FROM recall.threads AS t
 WHERE t.id = ANY (@ids::text[])
+    AND recall.reached(t.resource_id, @reach::text[])
 ORDER BY t.id
 FOR NO KEY UPDATE;
 
@@ -82,6 +97,7 @@ WHERE t.id = ANY (ARRAY(
         FROM unnest(@message_ids::text[]) AS i (id)
         CROSS JOIN LATERAL (SELECT f.thread_id FROM recall.messages AS f WHERE f.id = i.id OFFSET 0) AS m
     ))
+    AND recall.reached(t.resource_id, @reach::text[])
 ORDER BY t.id
 FOR NO KEY UPDATE;
 
@@ -174,6 +190,7 @@ SET title = coalesce(sqlc.narg('title')::text, t.title),
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = @id::text
     AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    AND recall.reached(t.resource_id, @reach::text[])
     AND (cardinality(@versions::bigint[]) = 0 OR t.version = ANY (@versions::bigint[]))
 RETURNING t.*;
 
@@ -215,6 +232,7 @@ WITH question AS (
         LIMIT 1
     ) AS m
     WHERE t.id = @id::text
+        AND recall.reached(t.resource_id, @reach::text[])
         AND t.title = ''
         AND t.title_source = 'none'
 )
@@ -262,6 +280,7 @@ SET resource_id = @to_resource_id::text,
     updated_at = date_trunc('milliseconds', statement_timestamp())
 WHERE t.id = @id::text
     AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    AND recall.reached(t.resource_id, @reach::text[])
     AND (cardinality(@versions::bigint[]) = 0 OR t.version = ANY (@versions::bigint[]))
 RETURNING t.*;
 
@@ -270,11 +289,12 @@ RETURNING t.*;
 DELETE FROM recall.threads AS t
 WHERE t.id = @id::text
     AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    AND recall.reached(t.resource_id, @reach::text[])
     AND (cardinality(@versions::bigint[]) = 0 OR t.version = ANY (@versions::bigint[]));
 
 -- name: ThreadList :many
--- A page of threads, of one resource or (where that is empty) of all, whose
--- metadata satisfies the jsonpath predicate `matching`. max_rows NULL means
+-- A page of threads, of one resource or (where that is empty) of all that are
+-- reached, whose metadata satisfies the jsonpath predicate `matching`. max_rows NULL means
 -- all. total is the same in each row; where no thread is found there is one row
 -- with an empty id. Order: the time asked for, ties by id, in one direction.
 --
@@ -289,6 +309,7 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE @resource_id::text <> '' AND NOT @by_updated_at::boolean AND @newest::boolean
             AND t.resource_id = @resource_id::text
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.created_at DESC, t.id DESC
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -299,6 +320,7 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE @resource_id::text <> '' AND NOT @by_updated_at::boolean AND NOT @newest::boolean
             AND t.resource_id = @resource_id::text
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.created_at, t.id
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -309,6 +331,7 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE @resource_id::text <> '' AND @by_updated_at::boolean AND @newest::boolean
             AND t.resource_id = @resource_id::text
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.updated_at DESC, t.id DESC
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -319,6 +342,7 @@ WITH page AS (
         FROM recall.threads AS t
         WHERE @resource_id::text <> '' AND @by_updated_at::boolean AND NOT @newest::boolean
             AND t.resource_id = @resource_id::text
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.updated_at, t.id
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -328,6 +352,7 @@ WITH page AS (
         SELECT t.*
         FROM recall.threads AS t
         WHERE @resource_id::text = '' AND NOT @by_updated_at::boolean AND @newest::boolean
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.created_at DESC, t.id DESC
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -337,6 +362,7 @@ WITH page AS (
         SELECT t.*
         FROM recall.threads AS t
         WHERE @resource_id::text = '' AND NOT @by_updated_at::boolean AND NOT @newest::boolean
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.created_at, t.id
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -346,6 +372,7 @@ WITH page AS (
         SELECT t.*
         FROM recall.threads AS t
         WHERE @resource_id::text = '' AND @by_updated_at::boolean AND @newest::boolean
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.updated_at DESC, t.id DESC
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -355,6 +382,7 @@ WITH page AS (
         SELECT t.*
         FROM recall.threads AS t
         WHERE @resource_id::text = '' AND @by_updated_at::boolean AND NOT @newest::boolean
+            AND recall.reached(t.resource_id, @reach::text[])
             AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
         ORDER BY t.updated_at, t.id
         LIMIT sqlc.narg('max_rows')::bigint OFFSET @skip_rows::bigint
@@ -367,12 +395,14 @@ summary AS (
                 SELECT count(*)
                 FROM recall.threads AS t
                 WHERE t.resource_id = @resource_id::text
+                    AND recall.reached(t.resource_id, @reach::text[])
                     AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
             )
             ELSE (
                 SELECT count(*)
                 FROM recall.threads AS t
-                WHERE coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
+                WHERE recall.reached(t.resource_id, @reach::text[])
+                    AND coalesce(t.metadata, '{}') @@ (@matching::text)::jsonpath
             )
         END AS total
 )
@@ -399,17 +429,20 @@ SELECT t.*
 FROM recall.threads AS t
 WHERE t.source_thread_id = @source_thread_id::text
     AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+    AND recall.reached(t.resource_id, @reach::text[])
 ORDER BY t.created_at, t.id;
 
 -- name: ThreadListCloneHistory :many
 -- The chain of sources of a thread, from the original to the thread itself. It
--- ends where a source is gone, belongs to another resource than the one given,
--- or stands in the chain already: an id can be given anew after a deletion.
+-- ends where a source is gone or not reached, belongs to another resource than the
+-- one given, or stands in the chain already: an id can be given anew after a
+-- deletion.
 WITH RECURSIVE ancestor AS (
     SELECT t.id, t.source_thread_id, ARRAY[t.id]::text[] AS path
     FROM recall.threads AS t
     WHERE t.id = @id::text
         AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+        AND recall.reached(t.resource_id, @reach::text[])
     UNION ALL
     SELECT t.id, t.source_thread_id, a.path || t.id
     FROM ancestor AS a
@@ -417,6 +450,7 @@ WITH RECURSIVE ancestor AS (
     WHERE cardinality(a.path) < @max_generations::integer
         AND t.id <> ALL (a.path)
         AND (@resource_id::text = '' OR t.resource_id = @resource_id::text)
+        AND recall.reached(t.resource_id, @reach::text[])
 )
 SELECT t.*
 FROM ancestor AS a
@@ -442,6 +476,7 @@ WITH source AS (
     FROM recall.threads AS t
     WHERE t.id = @source_id::text
         AND (@source_resource_id::text = '' OR t.resource_id = @source_resource_id::text)
+        AND recall.reached(t.resource_id, @reach::text[])
     FOR KEY SHARE
 ),
 chosen AS MATERIALIZED (

@@ -10,7 +10,8 @@ SELECT
     coalesce(v.content, '')::text AS content,
     coalesce(v.created_at, 'epoch')::timestamptz AS updated_at
 FROM (SELECT @thread_id::text AS thread_id) AS i
-LEFT JOIN LATERAL (SELECT h.* FROM recall.threads AS h WHERE h.id = i.thread_id OFFSET 0) AS t ON true
+LEFT JOIN LATERAL (SELECT h.* FROM recall.threads AS h WHERE h.id = i.thread_id OFFSET 0) AS t
+    ON recall.reached(t.resource_id, @reach::text[])
 LEFT JOIN LATERAL (
     (
         SELECT m.*
@@ -27,6 +28,7 @@ LEFT JOIN LATERAL (
         WHERE NOT @of_thread::boolean
             AND m.resource_id = coalesce(t.resource_id, @resource_id::text)
             AND m.thread_id IS NULL
+            AND recall.reached(m.resource_id, @reach::text[])
         OFFSET 0
     )
 ) AS w ON true
@@ -60,6 +62,7 @@ SELECT v.version, v.content, v.created_at
 FROM recall.working_memory_versions AS v
 WHERE v.working_memory_id = @working_memory_id::text
     AND v.version < @before::bigint
+    AND recall.reached(v.resource_id, @reach::text[])
 ORDER BY v.version DESC
 LIMIT @max_rows::bigint;
 
