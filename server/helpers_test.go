@@ -16,8 +16,8 @@ import (
 	"github.com/pgrecall/pgrecall/server"
 )
 
-// quiet are the settings of a server whose log no one reads.
-func quiet() server.Config { return server.Config{Logger: slog.New(slog.DiscardHandler)} }
+// quiet are the settings of a server whose log is looked at in the end only.
+func quiet() server.Config { return server.Config{Logger: slog.New(heard)} }
 
 // detached gives a server without a database: a request that gets past the
 // checks of its shape ends as a 500.
@@ -52,6 +52,7 @@ func send(t *testing.T, handler http.Handler, r *http.Request) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	heard.told(r, body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	recorder := httptest.NewRecorder()
 	handler.ServeHTTP(recorder, r.Clone(t.Context())) // which it may change

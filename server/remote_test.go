@@ -68,7 +68,7 @@ func newRemote(t *testing.T, config server.Config) remotely {
 func (r remotely) work(t *testing.T, tries int) (stop func()) {
 	t.Helper()
 	workers, err := jobs.Start(context.WithoutCancel(t.Context()), jobs.Config{
-		Pool: dbtest.Open(t, r.url), Logger: slog.New(slog.DiscardHandler), Tries: tries,
+		Pool: dbtest.Open(t, r.url), Logger: slog.New(heard), Tries: tries,
 		Embed: r.memory.EmbedMessages, Model: r.embedder.Model(), Dimensions: r.embedder.Dimensions(),
 	})
 	require.NoError(t, err)

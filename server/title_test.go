@@ -30,7 +30,7 @@ func newTitled(t *testing.T) (*httptest.Server, *chattest.Stub) {
 	url := dbtest.URL(t)
 	memory := recall.New(dbtest.Open(t, url), recall.DefaultLimits(), recall.WithChat(client))
 	workers, err := jobs.Start(context.WithoutCancel(t.Context()), jobs.Config{
-		Pool: dbtest.Open(t, url), Logger: slog.New(slog.DiscardHandler), Title: memory.GenerateTitle, TitleTries: 1,
+		Pool: dbtest.Open(t, url), Logger: slog.New(heard), Title: memory.GenerateTitle, TitleTries: 1,
 	})
 	require.NoError(t, err)
 	s := httptest.NewServer(server.New(memory, quiet()))
