@@ -16,7 +16,7 @@ LINT         := .local/bin/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-packages integration e2e bench schemathesis fuzz vulncheck generate verify verify-generated lint build \
+.PHONY: help run test test-packages integration e2e bench scale schemathesis fuzz vulncheck generate verify verify-generated lint build \
   clean-data localpg
 
 help: ## list these targets
@@ -42,6 +42,13 @@ e2e/node_modules/.package-lock.json: e2e/package.json e2e/package-lock.json
 
 bench: build localpg ## measure each operation beside its bare SQL; BENCH_FLAGS="--json" and others
 	$(LOCALPG) exec --name bench $(PGVERSION) -- bin/pgrecall bench $(BENCH_FLAGS)
+
+# The default sizes of these tests are small, so that all tests take minutes.
+scale: localpg ## search beside a huge user and in a graph of 100,000 vectors
+	$(LOCALPG) exec --name test $(PGVERSION) -- sh -ec 'for n in 20000 60000; do \
+	  go test -timeout 20m -run "^TestASmallUserBesideAHugeOneGetsExactlyTopK$$" ./recall -args -huge-user $$n; done; \
+	  go test -timeout 20m -run "^TestTheGraphFindsWhatIsNearest$$" ./recall -args \
+	    -graph-size 100000 -graph-width 200 -graph-asked 200'
 
 schemathesis: build localpg ## send requests made from openapi.yaml to the server (needs python3 with pip)
 	$(LOCALPG) exec --name schemathesis $(PGVERSION) -- tools/schemathesis/run
