@@ -280,7 +280,7 @@ func writes() []operation {
 		doing("save", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.SaveMessages(ctx, saved, true)
 			return err
-		}, lookUps("ThreadCreateMany", 1), lock, storing("MessageSaveMany", batchSize, "messages_pkey", byThreadID)),
+		}, lookUps("ThreadCreateMissing", 1), lock, storing("MessageSaveMany", batchSize, "messages_pkey", byThreadID)),
 		doing("save again", func(ctx context.Context, m *recall.Memory) error {
 			_, err := m.SaveMessages(ctx, saved, false)
 			return err
@@ -499,7 +499,7 @@ func erasures(memory *recall.Memory) []operation {
 			_, err := m.EraseResource(ctx, owner)
 			return err
 		}),
-			cost{statement: "ResourceLockErasure", rows: 1},
+			cost{statement: "ErasureLock", rows: 1},
 			lookUps("IdempotencyKeyLockManyOfResource", 1, ofKeys),
 			lookUps("ThreadLockManyOfResource", 3, ofResourceOnly, "threads_source_thread_id_idx", byThreadID),
 			lookUps("ThreadCountClonesBeside", 3, "threads_source_thread_id_idx"),

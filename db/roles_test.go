@@ -322,10 +322,10 @@ func TestABoundAnalystReadsNoMoreThanTheResource(t *testing.T) {
 	thread := texts(t, owner, `SELECT id FROM recall.threads WHERE resource_id = $1 AND message_count > 0 ORDER BY id LIMIT 1`, mine)[0]
 	conn := connect(t, bound.url)
 	for query, rows := range map[string]int{
-		fmt.Sprintf("recall.recall('%s', per_page => 20)", thread):                                                   3*perPage + lookUp,
-		fmt.Sprintf("recall.recall(resource_id => '%s', per_page => 20)", mine):                                      3*perPage + lookUp,
+		fmt.Sprintf("recall.recall('%s', per_page => 20)", thread):                                               3*perPage + lookUp,
+		fmt.Sprintf("recall.recall(resource_id => '%s', per_page => 20)", mine):                                  3*perPage + lookUp,
 		fmt.Sprintf(`recall.recall('%s', metadata => '{%q: %q}')`, thread, dataset.TopicKey, dataset.TopicValue): messages + 3*perPage,
-		fmt.Sprintf("recall.message_text WHERE thread_id = '%s'", thread):                                            dataset.ThreadMessages,
+		fmt.Sprintf("recall.message_text WHERE thread_id = '%s'", thread):                                        dataset.ThreadMessages,
 		"recall.message_text":   messages,
 		"recall.thread_summary": 3 * threads,
 		"recall.daily_activity": messages,

@@ -44,14 +44,14 @@ var unscoped = map[string]string{
 	// Behind MessageListContents, of the ids that it gave.
 	"JobCountGivenUp": behind,
 
-	"ResourceHeld": ofOwner, "ResourceActivity": ofOwner, "ResourceDelete": ofOwner, "ResourceLockErasure": ofOwner,
+	"ResourceHeld": ofOwner, "ResourceActivity": ofOwner, "ResourceDelete": ofOwner, "ErasureLock": ofOwner,
 	"IdempotencyKeyLockManyOfResource": ofOwner, "IdempotencyKeyDeleteByResource": ofOwner, "ThreadLockManyOfResource": ofOwner,
 	"WorkingMemoryLockManyOfResource": ofOwner, "JobDeleteByResource": ofOwner,
 	// Behind these locks.
 	"ThreadCountClonesBeside": behind, "ThreadForgetSources": behind, "ThreadDeleteMany": behind, "MessageDeleteByThreads": behind,
 	"EmbeddingDeleteByThreads": behind, "WorkingMemoryVersionDeleteMany": behind, "WorkingMemoryDeleteMany": behind,
 
-	"ThreadCreate": taken, "ThreadCreateMany": taken, "ThreadIsTaken": taken,
+	"ThreadCreate": taken, "ThreadCreateMissing": taken, "ThreadIsTaken": taken,
 	// Behind ThreadLockMany, but for messages of other threads that have the ids.
 	"MessageSaveMany": taken,
 

@@ -9,6 +9,17 @@ import (
 	"context"
 )
 
+const erasureLock = `-- name: ErasureLock :exec
+SELECT pg_advisory_xact_lock(hashtextextended('pgrecall erasure', 0))
+`
+
+// Lets one erasure run at a time: two of them would each find what the other has
+// locked, and keys and clones may be of several resources.
+func (q *Queries) ErasureLock(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, erasureLock)
+	return err
+}
+
 const idempotencyKeyClaim = `-- name: IdempotencyKeyClaim :execrows
 INSERT INTO recall.idempotency_keys AS k (caller, key, request_hash, created_at)
 VALUES ($1::text, $2::text, $3::bytea, date_trunc('milliseconds', statement_timestamp()))
@@ -45,19 +56,35 @@ func (q *Queries) IdempotencyKeyClaim(ctx context.Context, db DBTX, arg Idempote
 	return result.RowsAffected(), nil
 }
 
-const idempotencyKeyDeleteByResource = `-- name: IdempotencyKeyDeleteByResource :execrows
-DELETE FROM recall.idempotency_keys AS k
-WHERE k.resource_ids @> ARRAY[$1::text]
+const idempotencyKeyDeleteByResource = `-- name: IdempotencyKeyDeleteByResource :one
+WITH removed AS (
+    DELETE FROM recall.idempotency_keys AS k
+    WHERE k.ctid = ANY (ARRAY(
+            SELECT f.ctid
+            FROM recall.idempotency_keys AS f
+            WHERE f.resource_ids @> ARRAY[$1::text]
+            FOR UPDATE SKIP LOCKED
+        ))
+    RETURNING k.key
+)
+SELECT
+    (SELECT count(*) FROM removed)::bigint AS removed,
+    (SELECT count(*) FROM recall.idempotency_keys AS k WHERE k.resource_ids @> ARRAY[$1::text])::bigint AS held
 `
 
-// Removes the keys under which there may be data of a resource.
-// idempotency_keys_resource_ids_idx.
-func (q *Queries) IdempotencyKeyDeleteByResource(ctx context.Context, db DBTX, resourceID string) (int64, error) {
-	result, err := db.Exec(ctx, idempotencyKeyDeleteByResource, resourceID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+type IdempotencyKeyDeleteByResourceRow struct {
+	Removed int64
+	Held    int64
+}
+
+// Removes the keys under which there may be data of a resource, but for those that are
+// being taken again: who does that waits for the resource's threads. held counts
+// these too. idempotency_keys_resource_ids_idx.
+func (q *Queries) IdempotencyKeyDeleteByResource(ctx context.Context, db DBTX, resourceID string) (IdempotencyKeyDeleteByResourceRow, error) {
+	row := db.QueryRow(ctx, idempotencyKeyDeleteByResource, resourceID)
+	var i IdempotencyKeyDeleteByResourceRow
+	err := row.Scan(&i.Removed, &i.Held)
+	return i, err
 }
 
 const idempotencyKeyDeleteExpired = `-- name: IdempotencyKeyDeleteExpired :execrows
@@ -186,16 +213,5 @@ func (q *Queries) IdempotencyKeySettle(ctx context.Context, db DBTX, arg Idempot
 		arg.Caller,
 		arg.Key,
 	)
-	return err
-}
-
-const resourceLockErasure = `-- name: ResourceLockErasure :exec
-SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))
-`
-
-// Lets one erasure of a resource run at a time: two of them would each find what the
-// other has locked.
-func (q *Queries) ResourceLockErasure(ctx context.Context, db DBTX, resourceID string) error {
-	_, err := db.Exec(ctx, resourceLockErasure, resourceID)
 	return err
 }

@@ -271,30 +271,28 @@ func (q *Queries) ThreadCreate(ctx context.Context, db DBTX, arg ThreadCreatePar
 	return i, err
 }
 
-const threadCreateMany = `-- name: ThreadCreateMany :exec
+const threadCreateMissing = `-- name: ThreadCreateMissing :exec
 INSERT INTO recall.threads (id, resource_id, agent_id, created_at, updated_at)
-SELECT
-    i.id,
-    i.resource_id,
-    nullif($1::text, ''),
+VALUES (
+    $1::text,
+    $2::text,
+    nullif($3::text, ''),
     date_trunc('milliseconds', statement_timestamp()),
     date_trunc('milliseconds', statement_timestamp())
-FROM ROWS FROM (unnest($2::text[]), unnest($3::text[])) AS i (id, resource_id)
-ORDER BY i.id COLLATE "C"
+)
 ON CONFLICT DO NOTHING
 `
 
-type ThreadCreateManyParams struct {
-	AgentID     string
-	Ids         []string
-	ResourceIds []string
+type ThreadCreateMissingParams struct {
+	ID         string
+	ResourceID string
+	AgentID    string
 }
 
-// Creates the threads of a save that do not exist; the others, whoever owns
-// them, stay as they are. By id, so that two saves of the same threads cannot
-// deadlock.
-func (q *Queries) ThreadCreateMany(ctx context.Context, db DBTX, arg ThreadCreateManyParams) error {
-	_, err := db.Exec(ctx, threadCreateMany, arg.AgentID, arg.Ids, arg.ResourceIds)
+// Creates the thread of a save if it does not exist; else, whoever owns it, it stays
+// as it is.
+func (q *Queries) ThreadCreateMissing(ctx context.Context, db DBTX, arg ThreadCreateMissingParams) error {
+	_, err := db.Exec(ctx, threadCreateMissing, arg.ID, arg.ResourceID, arg.AgentID)
 	return err
 }
 
@@ -465,21 +463,21 @@ func (q *Queries) ThreadHold(ctx context.Context, db DBTX, arg ThreadHoldParams)
 const threadIsTaken = `-- name: ThreadIsTaken :one
 SELECT EXISTS (
     SELECT
-    FROM ROWS FROM (unnest($1::text[]), unnest($2::text[])) AS i (id, resource_id)
-    CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = i.id OFFSET 0) AS t
-    WHERE t.resource_id <> i.resource_id
+    FROM recall.threads AS t
+    WHERE t.id = $1::text
+        AND t.resource_id <> $2::text
 )
 `
 
 type ThreadIsTakenParams struct {
-	Ids         []string
-	ResourceIds []string
+	ID         string
+	ResourceID string
 }
 
-// Whether a thread of another owner than the one beside it has one of the ids. An id
-// is taken for all: this alone looks beyond what a caller reaches, to say so.
+// Whether a thread of another owner has the id. An id is taken for all: this alone
+// looks beyond what a caller reaches, to say so.
 func (q *Queries) ThreadIsTaken(ctx context.Context, db DBTX, arg ThreadIsTakenParams) (bool, error) {
-	row := db.QueryRow(ctx, threadIsTaken, arg.Ids, arg.ResourceIds)
+	row := db.QueryRow(ctx, threadIsTaken, arg.ID, arg.ResourceID)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -231,17 +232,13 @@ func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message,
 	for _, message := range messages {
 		owners[message.ThreadID] = message.ResourceID
 	}
-	params := dbgen.ThreadCreateManyParams{}
-	if c := m.check(); of.agentID != "" { // one that no agent can have is none's
-		if c.id("agentId", of.agentID); c.err() == nil {
-			params.AgentID = of.agentID
-		}
+	var locked []dbgen.ThreadLockManyRow
+	var err error
+	if ids := slices.Sorted(maps.Keys(owners)); create {
+		locked, err = m.lockOrCreateEach(ctx, tx, ids, owners, of)
+	} else if locked, err = m.lockMany(ctx, tx, ids...); err == nil && len(locked) < len(ids) {
+		err = threadNotFound()
 	}
-	for id, owner := range owners {
-		params.Ids = append(params.Ids, id)
-		params.ResourceIds = append(params.ResourceIds, owner)
-	}
-	locked, err := m.lockOrCreate(ctx, tx, params, create)
 	if err != nil {
 		return err
 	}
@@ -253,32 +250,51 @@ func (m *Memory) lockThreads(ctx context.Context, tx pgx.Tx, messages []Message,
 	return nil
 }
 
-// lockOrCreate locks threads, all or none. Those that do not exist are created
-// where create is set, again and again should others delete them meanwhile.
-func (m *Memory) lockOrCreate(
-	ctx context.Context, tx pgx.Tx, threads dbgen.ThreadCreateManyParams, create bool,
+// lockOrCreateEach locks threads, those that do not exist by creating them. One after
+// the other, by id: who creates one before it has locked those below would have
+// others wait for it that it waits for.
+func (m *Memory) lockOrCreateEach(
+	ctx context.Context, tx pgx.Tx, ids []string, owners map[string]string, of saveOptions,
 ) ([]dbgen.ThreadLockManyRow, error) {
-	for range lockAttempts {
-		if create {
-			if err := m.queries.ThreadCreateMany(ctx, tx, threads); err != nil {
-				return nil, err
-			}
-		}
-		locked, err := m.lockMany(ctx, tx, threads.Ids...)
-		if err != nil || len(locked) == len(threads.Ids) {
-			return locked, err
-		}
-		if !create {
-			return nil, threadNotFound()
-		}
-		if !m.caller.Bound() {
-			continue // others have deleted some: there are none that it does not reach
-		}
-		if err := m.takenOrVanished(ctx, tx, threads.Ids, threads.ResourceIds); !errors.Is(err, errThreadVanished) {
-			return nil, err
+	agentID := of.agentID
+	if c := m.check(); agentID != "" {
+		if c.id("agentId", agentID); c.err() != nil {
+			agentID = "" // one that no agent can have is none's
 		}
 	}
-	return nil, errThreadVanished
+	locked := make([]dbgen.ThreadLockManyRow, 0, len(ids))
+	for _, id := range ids {
+		thread, err := m.lockOrCreate(ctx, tx, dbgen.ThreadCreateMissingParams{ID: id, ResourceID: owners[id], AgentID: agentID})
+		if err != nil {
+			return nil, err
+		}
+		locked = append(locked, thread)
+	}
+	return locked, nil
+}
+
+// lockOrCreate locks a thread, and creates it where it does not exist, again and again
+// should others delete it meanwhile.
+func (m *Memory) lockOrCreate(ctx context.Context, tx pgx.Tx, in dbgen.ThreadCreateMissingParams) (none dbgen.ThreadLockManyRow, err error) {
+	for range lockAttempts {
+		if err := m.queries.ThreadCreateMissing(ctx, tx, in); err != nil {
+			return none, err
+		}
+		locked, err := m.lockMany(ctx, tx, in.ID)
+		if err != nil {
+			return none, err
+		}
+		if len(locked) > 0 {
+			return locked[0], nil
+		}
+		if !m.caller.Bound() {
+			continue // others have deleted it: there is none that it does not reach
+		}
+		if err := m.takenOrVanished(ctx, tx, in.ID, in.ResourceID); !errors.Is(err, errThreadVanished) {
+			return none, err
+		}
+	}
+	return none, errThreadVanished
 }
 
 // lockMany locks those of threads that the caller reaches.
@@ -292,7 +308,7 @@ func (m *Memory) lockManyOfMessages(ctx context.Context, tx pgx.Tx, messageIDs [
 	return err
 }
 
-// lockAttempts bounds how often threads are created that others delete.
+// lockAttempts bounds how often a thread is created that others delete.
 const lockAttempts = 20
 
 // storeMessages writes messages, whose threads are locked, and fills in their

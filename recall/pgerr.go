@@ -116,17 +116,22 @@ var errThreadVanished = &Error{Code: CodeUnavailable, Message: "The thread is be
 // of which one was made while it waited for the thread.
 var errClonedMeanwhile = &Error{Code: CodeUnavailable, Message: "The threads are being cloned over and over"}
 
+// errTakenMeanwhile ends an erasure that finds a key which came and ended while it
+// worked, and which somebody takes again who waits for its threads.
+var errTakenMeanwhile = &Error{Code: CodeUnavailable, Message: "An idempotency key is being taken over and over"}
+
 // isRetryable says that the transaction was undone to let another finish, so that
 // the same one may succeed now.
 func isRetryable(err error) bool {
 	var pgErr *pgconn.PgError
-	return errors.Is(err, errThreadVanished) || errors.Is(err, errClonedMeanwhile) || errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
-		pgErr.Code == stateDeadlockDetected ||
-		// An embedding index was dropped after the statement had read of it.
-		pgErr.Code == stateUndefinedTable && strings.Contains(pgErr.Message, "recall.embeddings_") ||
-		// Two transactions took the same position: one of them did not hold the
-		// thread's lock, which only a statement from outside can do.
-		pgErr.Code == stateUniqueViolation && pgErr.ConstraintName == constraintThreadSeqKey)
+	return errors.Is(err, errThreadVanished) || errors.Is(err, errClonedMeanwhile) || errors.Is(err, errTakenMeanwhile) ||
+		errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
+			pgErr.Code == stateDeadlockDetected ||
+			// An embedding index was dropped after the statement had read of it.
+			pgErr.Code == stateUndefinedTable && strings.Contains(pgErr.Message, "recall.embeddings_") ||
+			// Two transactions took the same position: one of them did not hold the
+			// thread's lock, which only a statement from outside can do.
+			pgErr.Code == stateUniqueViolation && pgErr.ConstraintName == constraintThreadSeqKey)
 }
 
 // isSchemaMissing says that a table or the schema is not there.

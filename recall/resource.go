@@ -149,7 +149,7 @@ type lockedResource struct{ threads, workingMemories []string }
 // threads, their working memories and the resource's. From here on nobody adds to
 // the threads, or copies from them.
 func (m *Memory) lockResource(ctx context.Context, tx pgx.Tx, id string) (locked lockedResource, err error) {
-	if err := m.queries.ResourceLockErasure(ctx, tx, id); err != nil {
+	if err := m.queries.ErasureLock(ctx, tx); err != nil {
 		return locked, err
 	}
 	if err := m.queries.IdempotencyKeyLockManyOfResource(ctx, tx, id); err != nil {
@@ -225,7 +225,11 @@ func (m *Memory) erasedKinds(receipt *Receipt, locked lockedResource) []erasedKi
 				return 0, err
 			}
 			receipt.ErasedAt = erasedAt.UTC()
-			return m.queries.IdempotencyKeyDeleteByResource(ctx, tx, receipt.ResourceID)
+			keys, err := m.queries.IdempotencyKeyDeleteByResource(ctx, tx, receipt.ResourceID)
+			if err == nil && keys.Held > keys.Removed {
+				err = errTakenMeanwhile
+			}
+			return keys.Removed, err
 		}},
 		// Last, since workers wait for their rows.
 		{&counts.Jobs, func(ctx context.Context, tx pgx.Tx) (int64, error) {

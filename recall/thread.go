@@ -118,15 +118,15 @@ func (m *Memory) CreateThread(ctx context.Context, in NewThread) (Thread, error)
 		if !isNoRows(err) {
 			return err
 		}
-		return m.takenOrVanished(ctx, tx, []string{in.ID}, []string{in.ResourceID})
+		return m.takenOrVanished(ctx, tx, in.ID, in.ResourceID)
 	})
 	return thread(row), err
 }
 
-// takenOrVanished says why threads could not be created for their owners, and were not
-// there either: others have their ids, or they come and go meanwhile.
-func (m *Memory) takenOrVanished(ctx context.Context, tx pgx.Tx, ids, resourceIDs []string) error {
-	taken, err := m.queries.ThreadIsTaken(ctx, tx, dbgen.ThreadIsTakenParams{Ids: ids, ResourceIds: resourceIDs})
+// takenOrVanished says why a thread could not be created for its owner, and was not
+// there either: another's has the id, or it comes and goes meanwhile.
+func (m *Memory) takenOrVanished(ctx context.Context, tx pgx.Tx, id, resourceID string) error {
+	taken, err := m.queries.ThreadIsTaken(ctx, tx, dbgen.ThreadIsTakenParams{ID: id, ResourceID: resourceID})
 	switch {
 	case err != nil:
 		return err

@@ -60,10 +60,10 @@ WHERE k.ctid = ANY (ARRAY(
         FOR UPDATE SKIP LOCKED
     ));
 
--- name: ResourceLockErasure :exec
--- Lets one erasure of a resource run at a time: two of them would each find what the
--- other has locked.
-SELECT pg_advisory_xact_lock(hashtextextended(@resource_id::text, 0));
+-- name: ErasureLock :exec
+-- Lets one erasure run at a time: two of them would each find what the other has
+-- locked, and keys and clones may be of several resources.
+SELECT pg_advisory_xact_lock(hashtextextended('pgrecall erasure', 0));
 
 -- name: IdempotencyKeyLockManyOfResource :exec
 -- Locks the keys under which there may be data of a resource, in the order of the
@@ -75,8 +75,20 @@ WHERE k.resource_ids @> ARRAY[@resource_id::text]
 ORDER BY k.caller, k.key
 FOR UPDATE;
 
--- name: IdempotencyKeyDeleteByResource :execrows
--- Removes the keys under which there may be data of a resource.
--- idempotency_keys_resource_ids_idx.
-DELETE FROM recall.idempotency_keys AS k
-WHERE k.resource_ids @> ARRAY[@resource_id::text];
+-- name: IdempotencyKeyDeleteByResource :one
+-- Removes the keys under which there may be data of a resource, but for those that are
+-- being taken again: who does that waits for the resource's threads. held counts
+-- these too. idempotency_keys_resource_ids_idx.
+WITH removed AS (
+    DELETE FROM recall.idempotency_keys AS k
+    WHERE k.ctid = ANY (ARRAY(
+            SELECT f.ctid
+            FROM recall.idempotency_keys AS f
+            WHERE f.resource_ids @> ARRAY[@resource_id::text]
+            FOR UPDATE SKIP LOCKED
+        ))
+    RETURNING k.key
+)
+SELECT
+    (SELECT count(*) FROM removed)::bigint AS removed,
+    (SELECT count(*) FROM recall.idempotency_keys AS k WHERE k.resource_ids @> ARRAY[@resource_id::text])::bigint AS held;

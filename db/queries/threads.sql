@@ -18,19 +18,17 @@ VALUES (
 ON CONFLICT DO NOTHING
 RETURNING t.*;
 
--- name: ThreadCreateMany :exec
--- Creates the threads of a save that do not exist; the others, whoever owns
--- them, stay as they are. By id, so that two saves of the same threads cannot
--- deadlock.
+-- name: ThreadCreateMissing :exec
+-- Creates the thread of a save if it does not exist; else, whoever owns it, it stays
+-- as it is.
 INSERT INTO recall.threads (id, resource_id, agent_id, created_at, updated_at)
-SELECT
-    i.id,
-    i.resource_id,
+VALUES (
+    @id::text,
+    @resource_id::text,
     nullif(@agent_id::text, ''),
     date_trunc('milliseconds', statement_timestamp()),
     date_trunc('milliseconds', statement_timestamp())
-FROM ROWS FROM (unnest(@ids::text[]), unnest(@resource_ids::text[])) AS i (id, resource_id)
-ORDER BY i.id COLLATE "C"
+)
 ON CONFLICT DO NOTHING;
 
 -- name: ThreadOverwrite :one
@@ -48,13 +46,13 @@ WHERE t.id = @id::text
 RETURNING t.*;
 
 -- name: ThreadIsTaken :one
--- Whether a thread of another owner than the one beside it has one of the ids. An id
--- is taken for all: this alone looks beyond what a caller reaches, to say so.
+-- Whether a thread of another owner has the id. An id is taken for all: this alone
+-- looks beyond what a caller reaches, to say so.
 SELECT EXISTS (
     SELECT
-    FROM ROWS FROM (unnest(@ids::text[]), unnest(@resource_ids::text[])) AS i (id, resource_id)
-    CROSS JOIN LATERAL (SELECT h.resource_id FROM recall.threads AS h WHERE h.id = i.id OFFSET 0) AS t
-    WHERE t.resource_id <> i.resource_id
+    FROM recall.threads AS t
+    WHERE t.id = @id::text
+        AND t.resource_id <> @resource_id::text
 );
 
 -- name: ThreadGet :one
