@@ -130,14 +130,22 @@ BEGIN
 
     RETURN QUERY EXECUTE format(
         $sql$
-        SELECT c.message_id, c.similarity, 'exact', c.visited
-        FROM (
-            SELECT e.message_id, max(-(e.embedding <#> $2::%1$s) + 0) AS similarity, sum(count(*)) OVER ()::bigint AS visited
+        WITH compared AS MATERIALIZED (
+            SELECT e.message_id, e.chunk, -(e.embedding <#> $2::%1$s) + 0 AS similarity
             FROM %2$s
             WHERE e.embedding IS NOT NULL
-            GROUP BY e.message_id
-        ) AS c
-        ORDER BY c.similarity DESC
+        ),
+        -- What is less near than `wanted` messages by their first chunks alone is not
+        -- among the nearest: grouping all would cost twice what comparing them does.
+        bound AS (
+            SELECT CASE WHEN count(*) = $3 THEN min(f.similarity) ELSE '-Infinity' END AS similarity
+            FROM (SELECT c.similarity FROM compared AS c WHERE c.chunk = 0 ORDER BY c.similarity DESC LIMIT $3) AS f
+        )
+        SELECT c.message_id, max(c.similarity) AS similarity, 'exact', (SELECT count(*) FROM compared)
+        FROM compared AS c
+        WHERE c.similarity >= (SELECT b.similarity FROM bound AS b)
+        GROUP BY c.message_id
+        ORDER BY similarity DESC
         FETCH FIRST $3 ROWS WITH TIES
         $sql$,
         vector_type,

@@ -107,7 +107,7 @@ BEGIN
         OR starts_at > '-infinity' OR ends_at < 'infinity';
 
     IF query_vector IS NOT NULL AND search_mode <> 'lexical' THEN
-        SELECT array_agg(n.message_id), array_agg(n.similarity), max(n.plan), max(n.visited)
+        SELECT coalesce(array_agg(n.message_id), '{}'), coalesce(array_agg(n.similarity), '{}'), max(n.plan), coalesce(max(n.visited), 0)
         INTO near_ids, near_similarities, near_plan, near_visited
         FROM recall.nearest_messages(
             of_thread_id, of_resource_id, scope_size, used.id, query_vector,
@@ -197,38 +197,60 @@ BEGIN
             ) AS s
             GROUP BY s.thread_id, s.seq
         ),
-        candidate AS (
-            (
-                SELECT m.id
-                FROM (
-                    -- Some positions have no message: a third more.
-                    SELECT s.thread_id, s.seq, s.words FROM spread AS s
-                    ORDER BY s.words DESC, s.thread_id, s.seq LIMIT CASE WHEN NOT $16 THEN $8 * 4 / 3 END
-                ) AS s
-                JOIN recall.messages AS m USING (thread_id, seq)
-                WHERE m.lexemes <> ''
-                    AND ($12 IS NULL OR recall.message_metadata(m.content) @@ $12)
-                    AND ($15 IS NULL OR m.lexemes @@ $15)
-                    AND (cardinality($11) = 0 OR m.role = ANY ($11))
-                    AND m.created_at >= $13
-                    AND m.created_at < $14
-                ORDER BY s.words DESC, m.thread_id, m.seq
-                LIMIT $8
-            )
-            UNION
-            SELECT n.id FROM unnest($7) AS n (id)
+        sample AS MATERIALIZED (%5$s),
+        -- The nearest, whose similarities are known.
+        near AS MATERIALIZED (
+            SELECT m.thread_id, m.created_at, m.seq, m.id, v.similarity, s.words, coalesce(s.words, 0) + %2$s%4$s - CASE WHEN m.asks THEN .05 ELSE 0 END AS score
+            FROM unnest($7, $20) AS v (id, similarity)
+            CROSS JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.id = v.id OFFSET 0) AS m
+            LEFT JOIN spread AS s USING (thread_id, seq)
+            CROSS JOIN sample AS z
+        ),
+        -- What else there is gains no more by its similarity than the least of them
+        -- ($21; the graph's may leave out nearer ones). With fewer words than make up for
+        -- that it is not among the best, and is not looked up. Scores are rounded: 1e-8.
+        bar AS (
+            SELECT n.score - v.gain - 1e-8 AS words
+            FROM near AS n
+            CROSS JOIN (SELECT greatest(%2$s, 0) AS gain FROM sample AS z CROSS JOIN (SELECT $21 AS similarity) AS v) AS v
+            WHERE $17 = 'exact' AND ($19 IS NULL OR n.similarity >= $19)
+            ORDER BY n.score DESC
+            OFFSET $9 - 1
+            LIMIT 1
+        ),
+        by_words AS (
+            SELECT m.thread_id, m.created_at, m.seq, m.id, m.asks, m.lexemes, s.words
+            FROM (
+                -- Some positions have no message: a third more.
+                SELECT s.thread_id, s.seq, s.words
+                FROM spread AS s
+                WHERE s.words >= coalesce((SELECT b.words FROM bar AS b), 0)
+                ORDER BY s.words DESC, s.thread_id, s.seq
+                LIMIT CASE WHEN NOT $16 THEN $8 * 4 / 3 END
+            ) AS s
+            CROSS JOIN LATERAL (SELECT f.* FROM recall.messages AS f WHERE f.thread_id = s.thread_id AND f.seq = s.seq OFFSET 0) AS m
+            WHERE m.lexemes <> ''
+                AND ($12 IS NULL OR recall.message_metadata(m.content) @@ $12)
+                AND ($15 IS NULL OR m.lexemes @@ $15)
+                AND (cardinality($11) = 0 OR m.role = ANY ($11))
+                AND m.created_at >= $13
+                AND m.created_at < $14
+            ORDER BY s.words DESC, m.thread_id, m.seq
+            LIMIT $8
         ),
         scored AS (
-            SELECT m.thread_id, m.created_at, m.seq, m.id, v.similarity, s.words, %2$s AS score
-            FROM candidate AS c
-            JOIN recall.messages AS m USING (id)
-            LEFT JOIN spread AS s USING (thread_id, seq)
+            SELECT n.* FROM near AS n
+            UNION ALL
+            SELECT m.thread_id, m.created_at, m.seq, m.id, v.similarity, s.words, coalesce(s.words, 0) + %2$s%4$s - CASE WHEN m.asks THEN .05 ELSE 0 END AS score
+            FROM by_words AS m
+            CROSS JOIN LATERAL (SELECT m.words) AS s
             LEFT JOIN LATERAL (
                 SELECT max(-(e.embedding <#> $10::%3$s)) AS similarity
                 FROM recall.%1$I AS e
-                WHERE e.message_id = m.id
+                WHERE e.message_id = m.id AND $10 IS NOT NULL
             ) AS v ON true
-            %4$s
+            CROSS JOIN sample AS z
+            WHERE m.id <> ALL ($7)
         )
         SELECT
             s.thread_id, s.created_at, s.seq, s.id,
@@ -239,27 +261,24 @@ BEGIN
         LIMIT $9
         $sql$,
         'embeddings_' || used.id,
+        -- What a similarity adds to a score, ...
         CASE
-            WHEN search_mode = 'lexical' THEN 'coalesce(s.words, 0) - CASE WHEN m.asks THEN .05 ELSE 0 END'
-            WHEN used.length_prior THEN
-                'coalesce(s.words, 0) + coalesce(v.similarity, 0) - CASE WHEN m.asks THEN .05 ELSE 0 END'
-            ELSE
-                'coalesce(s.words, 0)'
-                || ' + .1 * coalesce(greatest(0, .5 + (v.similarity - z.mean) / z.deviation), 0) * length(m.lexemes) / (length(m.lexemes) + 8.0)'
-                || ' - CASE WHEN m.asks THEN .05 ELSE 0 END'
+            WHEN search_mode = 'lexical' THEN '0'
+            WHEN used.length_prior THEN 'coalesce(v.similarity, 0)'
+            ELSE '.1 * coalesce(greatest(0, .5 + (v.similarity - z.mean) / z.deviation), 0)'
         END,
         CASE WHEN used.dimensions <= 2000 THEN 'vector' ELSE 'halfvec' END || '(' || used.dimensions || ')',
+        -- ... by the length of the message.
+        CASE WHEN search_mode = 'hybrid' AND NOT used.length_prior THEN ' * length(m.lexemes) / (length(m.lexemes) + 8.0)' ELSE '' END,
         CASE WHEN search_mode = 'hybrid' AND NOT used.length_prior THEN format(
             $sql$
-            CROSS JOIN (
-                SELECT avg(y.similarity) AS mean, nullif(stddev_pop(y.similarity), 0) AS deviation
-                FROM (
-                    SELECT -(e.embedding <#> $10::%s) AS similarity
-                    FROM (%s) AS e
-                    ORDER BY e.chunk, e.message_id
-                    LIMIT 200
-                ) AS y
-            ) AS z
+            SELECT avg(y.similarity) AS mean, nullif(stddev_pop(y.similarity), 0) AS deviation
+            FROM (
+                SELECT -(e.embedding <#> $10::%s) AS similarity
+                FROM (%s) AS e
+                ORDER BY e.chunk, e.message_id
+                LIMIT 200
+            ) AS y
             $sql$,
             CASE WHEN used.dimensions <= 2000 THEN 'vector' ELSE 'halfvec' END || '(' || used.dimensions || ')',
             -- In the order of the scope's index; that of a resource has two parts.
@@ -284,10 +303,11 @@ BEGIN
                     ELSE ARRAY['s.resource_id = substr($1, 2) AND s.in_graph', 's.resource_id = substr($1, 2) AND NOT s.in_graph']
                 END) AS p (condition)
             )
-        ) ELSE '' END
+        ) ELSE 'SELECT NULL::float8 AS mean, NULL::float8 AS deviation' END
     )
     USING
         scope_key, scope_size, asked, shares, complete, fetched, near_ids, greatest(300, 3 * top_k), top_k, query_vector,
-        roles, matching, starts_at, ends_at, phrase, filtered, near_plan, near_visited, threshold;
+        roles, matching, starts_at, ends_at, phrase, filtered, near_plan, near_visited, threshold, near_similarities,
+        (SELECT min(n.similarity) FROM unnest(near_similarities) AS n (similarity));
 END
 $$;
