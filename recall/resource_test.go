@@ -300,7 +300,7 @@ func (m memory) waiting(t must, n int) {
 	t.Helper()
 	eventually(t, func() bool {
 		var waiting int
-		m.scan(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, nil, &waiting)
+		m.scan(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND wait_event_type = 'Lock'`, nil, &waiting)
 		return waiting == n
 	})
 }
