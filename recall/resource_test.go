@@ -305,6 +305,16 @@ func (m memory) waiting(t must, n int) {
 	})
 }
 
+// waitingFor waits until a statement waits for a table.
+func (m memory) waitingFor(t must, table string) {
+	t.Helper()
+	eventually(t, func() bool {
+		var waiting bool
+		m.scan(t, `SELECT EXISTS (SELECT FROM pg_locks AS l WHERE NOT l.granted AND l.relation = ('recall.' || $1)::regclass)`, []any{table}, &waiting)
+		return waiting
+	})
+}
+
 func TestASaveThatWaitsForAnErasureStartsAnew(t *testing.T) {
 	t.Parallel()
 	m := newMemory(t)
@@ -412,7 +422,7 @@ func TestAnAnswerThatIsBeingKeptIsErased(t *testing.T) {
 	require.NoError(t, keep("early"))
 	require.Equal(t, []string{"early"}, m.keys(t))
 	before()
-	m.waiting(t, 1)
+	m.waitingFor(t, "river_job")
 	go func() { read <- keep("late") }()
 	m.waiting(t, 2)
 	after()

@@ -34,6 +34,9 @@ func states(t *testing.T, pool *pgxpool.Pool) (all []string) {
 		conn, err := pool.Acquire(t.Context())
 		require.NoError(t, err)
 		held = append(held, conn)
+		// The settings of pgvector are there once a connection has used it.
+		_, err = conn.Exec(t.Context(), `SELECT '[1]'::vector <#> '[1]'::vector`)
+		require.NoError(t, err)
 		var state string
 		require.NoError(t, conn.QueryRow(t.Context(), `
 			SELECT concat_ws(E'\n',
