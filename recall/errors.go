@@ -34,6 +34,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// cause is for logs.
 	cause error
+	// overtaken says that the same transaction may succeed now.
+	overtaken bool
 }
 
 // Issue says what is wrong with one field, named by its path in the request:

@@ -128,7 +128,7 @@ func (m *Memory) writeAt(ctx context.Context, level pgx.TxIsoLevel, do func(pgx.
 
 // operate is write for what is of no resource, and so of all.
 func (m *Memory) operate(ctx context.Context, do func(pgx.Tx) error) error {
-	if err := m.caller.mayOperate(); err != nil {
+	if err := m.caller.maySeeAll(); err != nil {
 		return err
 	}
 	return m.write(ctx, do)

@@ -110,21 +110,28 @@ func isUnreachable(err error) bool {
 
 // errThreadVanished ends a transaction that found a thread to exist, which another
 // deleted before it could be locked.
-var errThreadVanished = &Error{Code: CodeUnavailable, Message: "The thread is being deleted over and over"}
+var errThreadVanished = overtaken("The thread is being deleted over and over")
 
 // errClonedMeanwhile ends a transaction that is to lock a thread with all its clones,
 // of which one was made while it waited for the thread.
-var errClonedMeanwhile = &Error{Code: CodeUnavailable, Message: "The threads are being cloned over and over"}
+var errClonedMeanwhile = overtaken("The threads are being cloned over and over")
 
 // errTakenMeanwhile ends an erasure that finds a key which came and ended while it
 // worked, and which somebody takes again who waits for its threads.
-var errTakenMeanwhile = &Error{Code: CodeUnavailable, Message: "An idempotency key is being taken over and over"}
+var errTakenMeanwhile = overtaken("An idempotency key is being taken over and over")
+
+// overtaken is the error of a transaction that others came in between of. The message
+// is for callers where it was in vain to try again.
+func overtaken(message string) *Error {
+	return &Error{Code: CodeUnavailable, Message: message, overtaken: true}
+}
 
 // isRetryable says that the transaction was undone to let another finish, so that
 // the same one may succeed now.
 func isRetryable(err error) bool {
+	var ours *Error
 	var pgErr *pgconn.PgError
-	return errors.Is(err, errThreadVanished) || errors.Is(err, errClonedMeanwhile) || errors.Is(err, errTakenMeanwhile) ||
+	return errors.As(err, &ours) && ours.overtaken ||
 		errors.As(err, &pgErr) && (pgErr.Code == stateSerializationFailure ||
 			pgErr.Code == stateDeadlockDetected ||
 			// An embedding index was dropped after the statement had read of it.

@@ -80,7 +80,7 @@ func (m *Memory) expireThreads(ctx context.Context, agentID string, age time.Dur
 }
 
 func (m *Memory) expireThese(ctx context.Context, agentID string, age time.Duration, ids []string) error {
-	return m.operate(ctx, func(tx pgx.Tx) error {
+	return m.write(ctx, func(tx pgx.Tx) error {
 		_, err := m.queries.ThreadDeleteExpired(ctx, tx, dbgen.ThreadDeleteExpiredParams{
 			Ids: ids, AgentID: agentID, MaxAgeSeconds: age.Seconds(),
 		})
@@ -101,7 +101,7 @@ func (m *Memory) expireMessages(ctx context.Context, agentID string, age time.Du
 			expired.Ids, expired.ThreadIds = append(expired.Ids, row.ID), append(expired.ThreadIds, row.ThreadID)
 		}
 		expired.ThreadIds = slices.Compact(expired.ThreadIds) // they come thread by thread
-		err = m.operate(ctx, func(tx pgx.Tx) error {
+		err = m.write(ctx, func(tx pgx.Tx) error {
 			if _, err := m.lockMany(ctx, tx, expired.ThreadIds...); err != nil {
 				return err
 			}
