@@ -34,8 +34,9 @@ func CreateAnalyst(ctx context.Context, url string) error {
 }
 
 // CreateBoundAnalyst is [CreateAnalyst] for a role that is bound to a resource by
-// row-level security: nothing else exists for it, whatever is granted to it. A role
-// that has other ways to the data, or is bound to another resource, is refused.
+// row-level security: in the tables and views that analysts are granted, nothing else
+// exists for it. A role that has other ways to the data, or is bound to another
+// resource, is refused.
 func CreateBoundAnalyst(ctx context.Context, url, role, resource string) error {
 	return withRoles(ctx, url, func(r *roles) error {
 		if err := r.checkBindable(role, resource); err != nil {
@@ -52,7 +53,7 @@ func CreateBoundAnalyst(ctx context.Context, url, role, resource string) error {
 // anything.
 func GrantServer(ctx context.Context, url, role string) error {
 	return withRoles(ctx, url, func(r *roles) error {
-		exists, err := r.is(`EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role)
+		exists, err := r.exists(role)
 		if err != nil {
 			return err
 		}
@@ -119,13 +120,27 @@ func (r *roles) exec(template string, names ...string) error {
 	return err
 }
 
+// execEach runs one statement after the other, each made of the same names.
+func (r *roles) execEach(templates []string, names ...string) error {
+	for _, template := range templates {
+		if err := r.exec(template, names...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *roles) is(condition string, args ...any) (holds bool, err error) {
 	err = r.tx.QueryRow(r.ctx, "SELECT "+condition, args...).Scan(&holds)
 	return holds, err
 }
 
+func (r *roles) exists(role string) (bool, error) {
+	return r.is(`EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role)
+}
+
 func (r *roles) createAnalyst(role string) error {
-	exists, err := r.is(`EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role)
+	exists, err := r.exists(role)
 	if err != nil {
 		return err
 	}
@@ -176,19 +191,14 @@ func (r *roles) checkBindable(role, resource string) error {
 
 // bind restricts a role to the rows of a resource. A policy has the name of its role.
 func (r *roles) bind(role, resource string) error {
-	if err := r.exec(`DROP POLICY IF EXISTS ` + openPolicy + ` ON recall.messages`); err != nil {
-		return err
-	}
-	if err := r.exec(`CREATE POLICY ` + openPolicy + ` ON recall.messages USING (true)`); err != nil {
-		return err
-	}
-	if err := r.exec(`DROP POLICY IF EXISTS %I ON recall.messages`, role); err != nil {
-		return err
-	}
-	if err := r.exec(`CREATE POLICY %1$I ON recall.messages AS RESTRICTIVE TO %1$I USING (resource_id = %2$L::text)`, role, resource); err != nil {
-		return err
-	}
-	if err := r.exec(`ALTER TABLE recall.messages ENABLE ROW LEVEL SECURITY`); err != nil {
+	err := r.execEach([]string{
+		`DROP POLICY IF EXISTS ` + openPolicy + ` ON recall.messages`,
+		`CREATE POLICY ` + openPolicy + ` ON recall.messages USING (true)`,
+		`DROP POLICY IF EXISTS %I ON recall.messages`,
+		`CREATE POLICY %1$I ON recall.messages AS RESTRICTIVE TO %1$I USING (resource_id = %2$L::text)`,
+		`ALTER TABLE recall.messages ENABLE ROW LEVEL SECURITY`,
+	}, role, resource)
+	if err != nil {
 		return err
 	}
 	return r.copyPolicies()
@@ -204,26 +214,26 @@ func (r *roles) copyPolicies() error {
 }
 
 func (r *roles) drop(role string) (kept string, err error) {
-	for _, statement := range []string{
+	err = r.execEach([]string{
 		`DROP POLICY IF EXISTS %I ON recall.messages`,
 		`REVOKE ALL ON ALL TABLES IN SCHEMA recall FROM %I`,
 		`REVOKE ALL ON ALL SEQUENCES IN SCHEMA recall FROM %I`,
 		`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA recall FROM %I`,
 		`REVOKE ALL ON SCHEMA recall FROM %I`,
-	} {
-		if err := r.exec(statement, role); err != nil {
-			return "", err
-		}
+	}, role)
+	if err != nil {
+		return "", err
 	}
 	bound, err := r.is(`EXISTS (SELECT FROM pg_policy WHERE polrelid = 'recall.messages'::regclass AND NOT polpermissive)`)
 	if err != nil {
 		return "", err
 	}
 	if !bound {
-		if err := r.exec(`DROP POLICY IF EXISTS ` + openPolicy + ` ON recall.messages`); err != nil {
-			return "", err
-		}
-		if err := r.exec(`ALTER TABLE recall.messages DISABLE ROW LEVEL SECURITY`); err != nil {
+		err = r.execEach([]string{
+			`DROP POLICY IF EXISTS ` + openPolicy + ` ON recall.messages`,
+			`ALTER TABLE recall.messages DISABLE ROW LEVEL SECURITY`,
+		})
+		if err != nil {
 			return "", err
 		}
 	}
