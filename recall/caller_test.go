@@ -266,7 +266,7 @@ func TestEveryMethodFindsOnlyWhatItsCallerReaches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := ofTwo(t)
-			bound, before := m.For(caller), m.everything(t)
+			bound, before := m.For(caller), m.everyRow(t)
 			for name, method := range askings {
 				if method.reach == ofAll {
 					continue
@@ -279,7 +279,7 @@ func TestEveryMethodFindsOnlyWhatItsCallerReaches(t *testing.T) {
 					value, err = method.do(t.Context(), bound, "absent")
 					require.Equal(t, outcome(value, err, "absent"), theirs, name)
 				}
-				require.Equal(t, before, m.everything(t), "%s changed something", name)
+				require.Equal(t, before, m.everyRow(t), "%s changed something", name)
 			}
 		})
 	}
@@ -291,7 +291,7 @@ func TestACallerThatMayOnlyReadChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := ofTwo(t)
-			reader, before := m.For(caller), m.everything(t)
+			reader, before := m.For(caller), m.everyRow(t)
 			for name, method := range askings {
 				_, err := method.do(t.Context(), reader, "mine")
 				if method.writes {
@@ -299,21 +299,8 @@ func TestACallerThatMayOnlyReadChangesNothing(t *testing.T) {
 				} else if method.reach != operator || !caller.Bound() {
 					require.NotEqual(t, recall.CodeForbidden, codeOf(err), "%s: %v", name, err)
 				}
-				require.Equal(t, before, m.everything(t), "%s changed something", name)
+				require.Equal(t, before, m.everyRow(t), "%s changed something", name)
 			}
 		})
 	}
-}
-
-// everything is all that is in the tables.
-func (m memory) everything(t *testing.T) map[string]string {
-	t.Helper()
-	all := make(map[string]string)
-	for _, table := range column[string](t, m, `
-		SELECT c.relname::text FROM pg_class AS c WHERE c.relnamespace = 'recall'::regnamespace AND c.relkind IN ('r', 'p')`) {
-		var rows string
-		m.scan(t, `SELECT coalesce(string_agg(h::text, E'\n' ORDER BY h::text), '') FROM recall."`+table+`" AS h`, nil, &rows)
-		all[table] = rows
-	}
-	return all
 }

@@ -29,7 +29,9 @@ func (m memory) everyRow(t must) []string {
 			c.relname || ': ',
 			', ',
 			string_agg(
-				CASE WHEN a.atttypid = 'bytea'::regtype THEN format('encode(%I, %L)', a.attname, 'escape') ELSE format('%I::text', a.attname) END,
+				format(
+					CASE WHEN a.atttypid = 'bytea'::regtype THEN 'quote_nullable(encode(%I, ''escape''))' ELSE 'quote_nullable(%I::text)' END, a.attname
+				),
 				', ' ORDER BY a.attnum
 			),
 			c.relname
