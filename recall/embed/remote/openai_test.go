@@ -30,7 +30,7 @@ func connectTo(t *testing.T, handler http.Handler) *remote.OpenAI {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	e, err := remote.NewOpenAI(remote.OpenAIConfig{BaseURL: server.URL, Key: "SECRET-KEY", Model: "stub", Attempts: 1})
+	e, err := remote.NewOpenAI(remote.OpenAIConfig{BaseURL: server.URL, Key: "SECRET-KEY", Model: "stub", Attempts: 1, Timeout: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
 	return e
